@@ -178,6 +178,9 @@ private:
   SmallVector<Value> getTableSizes(const CaptureSum &sum);
   Value readElement(OpBuilder &outer, const Step &step, const CaptureSum &sum,
                     ArrayRef<Value> sizes);
+  int64_t countBins(PlanAttr plan, bool hasRows);
+  std::pair<PlanAttr, int64_t> chooseBinPlan(bool hasRows,
+                                             std::optional<int64_t> elements);
   Value sumElements(CapturePart &part, const Twine &suffix,
                     ArrayRef<Value> sizes);
   void sumTable(CapturePart &part, const Twine &suffix);

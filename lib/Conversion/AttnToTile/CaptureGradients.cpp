@@ -27,8 +27,10 @@ using namespace attn;
 
 /// The dimension that numbers the queries, keys or nothing of a sum.
 static std::optional<unsigned> findOwnDim(const CaptureSum &sum) {
-  if (sum.form == SumForm::Distances || sum.form == SumForm::Table)
+  if (sum.form == SumForm::Distances)
     return std::nullopt;
+  if (sum.form == SumForm::Table)
+    return sum.findTableRow();
   return sum.find(sum.form == SumForm::Keys ? IndexKind::Key
                                             : IndexKind::Query);
 }
@@ -84,6 +86,8 @@ Value BackwardKernels::sumPart(const CapturePart &part,
   };
   SmallVector<Value> indices = {at.batch, at.head};
   if (isTable) {
+    if (ownDim)
+      indices.push_back(places[*ownDim]);
     auto own = llvm::map_to_vector(sum.getTableDims(),
                                    [&](unsigned dim) { return places[dim]; });
     indices.push_back(joinIndices(own, getTableSizes(sum)));

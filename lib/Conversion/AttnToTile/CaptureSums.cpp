@@ -21,10 +21,16 @@ std::optional<unsigned> CaptureSum::find(IndexKind kind) const {
   return found - kinds.begin();
 }
 
+std::optional<unsigned> CaptureSum::findTableRow() const {
+  std::optional<unsigned> query = find(IndexKind::Query);
+  return query ? query : find(IndexKind::Key);
+}
+
 SmallVector<unsigned> CaptureSum::getTableDims() const {
   SmallVector<unsigned> dims;
   for (unsigned dim = 0; dim < kinds.size(); ++dim)
-    if (dim != find(IndexKind::Batch) && dim != find(IndexKind::Head))
+    if (dim != find(IndexKind::Batch) && dim != find(IndexKind::Head) &&
+        dim != findTableRow())
       dims.push_back(dim);
   return dims;
 }
@@ -78,9 +84,9 @@ static std::optional<SumForm> findForm(ArrayRef<IndexKind> kinds) {
   bool hasQuery = has(IndexKind::Query), hasKey = has(IndexKind::Key);
   bool hasDistance = has(IndexKind::Distance);
   bool isComputed = hasDistance || has(IndexKind::Other);
-  if (isComputed && (hasQuery || hasKey))
+  if (isComputed && hasQuery && hasKey)
     return std::nullopt;
-  if (has(IndexKind::Other))
+  if (has(IndexKind::Other) || (isComputed && (hasQuery || hasKey)))
     return SumForm::Table;
   if (hasDistance)
     return SumForm::Distances;
@@ -109,7 +115,7 @@ attn::matchCaptureSums(AttentionBackwardOp op) {
       return add.emitOpError("adds to capture #")
              << capture << " at indices whose sums have no kernel, wanted "
              << "query or key beside those of batch and head, or both as the "
-             << "last two, or computed ones and neither";
+             << "last two, or computed ones and at most one of them";
     for (const CaptureSum &other : sums) {
       bool isBox = *form == SumForm::Pairs || other.form == SumForm::Pairs;
       if (other.capture != capture || !isBox ||

@@ -16,8 +16,8 @@
 //   Distances  of b, h and i - j alone, or those     over pairs that far apart
 //              of digits of i and j
 //   Pairs      i and j, the last two, of b and h     nothing but b and h
-//   Table      anything, but none is i or j itself   over all pairs, for a few
-//                                                    elements at a time
+//   Table      anything, but i and j themselves are  over all pairs, or those
+//              not both among them                   of a query or a key
 //
 // An index is one of b, h, i and j themselves, or computed: of b and h, or of
 // distances, as in clamp(j - i, -8, 8) + 8 (PositionDigits.h).
@@ -57,7 +57,10 @@ struct CaptureSum {
 
   /// The first dimension with an index of that kind.
   std::optional<unsigned> find(IndexKind kind) const;
-  /// The dimensions that are not numbered by batch entries or heads.
+  /// Of a table, the dimension that is numbered by queries or keys.
+  std::optional<unsigned> findTableRow() const;
+  /// The dimensions that are not numbered by batch entries, heads, queries or
+  /// keys.
   SmallVector<unsigned> getTableDims() const;
   Value getIndex(unsigned dimension) const {
     return CaptureAddOp(op).getIndices()[dimension];

@@ -7,15 +7,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where nothing is known of the indices, each element asks all pairs of query
-// and key which of them add to it: a block of the grid makes all scores of its
-// batch entry and head for a few elements. That costs as many times the scores
-// as the table has such blocks: it is for small tables.
+// Where nothing is known of the indices, a block of scores adds what goes back
+// to bins, one for each element, or one for each element and row (`tile.bins`).
+// A table of more elements than there is memory for is cut into chunks, each of
+// which costs all scores once more.
 //
 //===----------------------------------------------------------------------===//
 
 #include "BackwardKernels.h"
 
+#include "attn/Layout/Descriptors.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Plan/Plan.h"
+#include "attn/Support/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -23,9 +27,6 @@
 
 using namespace mlir;
 using namespace attn;
-
-/// Of which a block of the grid has one sum for each row of scores.
-static constexpr int64_t elementsOfBlock = 16;
 
 SmallVector<Value> BackwardKernels::getTableSizes(const CaptureSum &sum) {
   return llvm::map_to_vector(sum.getTableDims(), [&](unsigned dim) -> Value {
@@ -75,70 +76,141 @@ Value BackwardKernels::readElement(OpBuilder &outer, const Step &step,
   return element;
 }
 
-/// Sums by element and row of a block of queries.
+/// How many bins of a plan there is memory for beside its tiles.
+int64_t BackwardKernels::countBins(PlanAttr plan, bool hasRows) {
+  constexpr int64_t step = 8, most = 64, bytesOfNumber = 4;
+  constexpr int64_t barrierBytes = 4096;
+  if (plan.getTarget() == TargetKind::CPU)
+    return most;
+  int64_t rows = plan.getBlockQ(), warps = plan.getWarps();
+  int64_t bytesOfBin = bytesOfNumber * layout::warpSize * warps;
+  if (hasRows)
+    bytesOfBin *= layout::Fragment{layout::FragmentKind::Acc, rows, 1, warps}
+                      .numRegisters();
+  int64_t bytesOfRow =
+      (paddedDim + paddedValueDim) * element.getIntOrFloatBitWidth() / 8;
+  int64_t left = plan::getTarget(plan.getTarget()).sharedBytesPerBlock -
+                 barrierBytes -
+                 (rows + plan.getStages() * plan.getBlockK()) * bytesOfRow;
+  // Some rows of the slot are of no bin.
+  return std::clamp(left / bytesOfBin / step * step - step, step, most);
+}
+
+/// A plan in which warps have whole rows: that of the attention, or one of half
+/// as many rows, if that halves the chunks at least.
+std::pair<PlanAttr, int64_t>
+BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
+  constexpr int64_t unknown = 64, step = 8;
+  PlanAttr plan = attention.getPlanAttr();
+  auto limit = [&](int64_t bins) {
+    return elements ? std::min<int64_t>(bins, llvm::alignTo(*elements, step))
+                    : bins;
+  };
+  if (plan.getTarget() == TargetKind::CPU)
+    return {plan, limit(countBins(plan, hasRows))};
+  auto withRows = [&](int64_t rows) {
+    int64_t warps = std::min(plan.getWarps(), rows / layout::groupRows);
+    return plan.withTiles(rows, plan.getBlockK(), warps, plan.getStages());
+  };
+  PlanAttr whole = withRows(plan.getBlockQ());
+  int64_t bins = limit(countBins(whole, hasRows));
+  int64_t halfRows = whole.getBlockQ() / 2;
+  if (halfRows % layout::groupOfWarpsRows != 0)
+    return {whole, bins};
+  PlanAttr half = withRows(halfRows);
+  int64_t halfBins = limit(countBins(half, hasRows));
+  int64_t size = elements.value_or(unknown);
+  bool isBetter =
+      2 * llvm::divideCeil(size, halfBins) < llvm::divideCeil(size, bins);
+  return isBetter ? std::pair(half, halfBins) : std::pair(whole, bins);
+}
+
+/// Sums by batch entry, head, row or part of all rows, and element.
 Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
                                    ArrayRef<Value> sizes) {
   OpBuilder::InsertionGuard guard(b);
-  Value width = arith::ConstantIndexOp::create(b, loc, elementsOfBlock);
-  Value numBlocks = ceilDiv(b, loc, multiplySizes(sizes), width);
-  Value numStored = b.createOrFold<arith::MulIOp>(loc, numBlocks, width);
-  Value stored = allocate(f32, {batches, heads, numStored, blockRows});
-  Value queryBlocks = ceilDiv(b, loc, queryLength, blockRows);
-  Value keyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
-  Value numSteps = b.createOrFold<arith::MulIOp>(loc, queryBlocks, keyBlocks);
-  tile::KernelOp kernel =
-      beginKernel(suffix + "_elements", ValueRange{batches, heads, numBlocks},
-                  getPlanWithoutRings());
+  const CaptureSum &sum = part.sum;
+  bool isKey = sum.find(IndexKind::Key).has_value();
+  bool hasRows = sum.findTableRow().has_value();
+  auto [plan, count] =
+      chooseBinPlan(hasRows, getConstantIntValue(multiplySizes(sizes)));
+  Value width = arith::ConstantIndexOp::create(b, loc, count);
+  Value numElements = multiplySizes(sizes);
+  Value numChunks = ceilDiv(b, loc, numElements, width);
+  Value length = isKey ? keyLength : queryLength;
+  Value passingLength = isKey ? queryLength : keyLength;
+  int64_t rows = plan.getBlockQ();
+  Value height = arith::ConstantIndexOp::create(b, loc, rows);
+  Value numBlocks = ceilDiv(b, loc, length, height);
+  // What tile.store_bins writes of a block.
+  Value partsOfBlock = arith::ConstantIndexOp::create(b, loc, plan.getWarps());
+  Value numStored =
+      hasRows ? length
+              : b.createOrFold<arith::MulIOp>(loc, numBlocks, partsOfBlock);
+  Value stored = allocate(f32, {batches, heads, numStored, numElements});
+  Value numSteps = ceilDiv(b, loc, passingLength, blockColumns);
+  tile::KernelOp kernel = beginKernel(
+      suffix + "_elements",
+      ValueRange{batches, heads,
+                 b.createOrFold<arith::MulIOp>(loc, numBlocks, numChunks)},
+      plan);
   BlockNumbers block = readNumbers(kernel);
-  Value first = arith::MulIOp::create(b, loc, kernel.getNumbers()[2], width);
-  Value zero = splat(b, loc, VectorType::get(numRows, f32), 0.0);
-  auto type = VectorType::get({numRows, numColumns}, f32);
-  scf::ForOp loop =
-      beginLoop(c0, numSteps, SmallVector<Value>(elementsOfBlock, zero));
+  SmallVector<Value> at = splitNumber(block.number, {numBlocks, numChunks});
+  block.number = at[0];
+  block.first = arith::MulIOp::create(b, loc, block.number, height);
+  Value firstElement = arith::MulIOp::create(b, loc, at[1], width);
+  Value own = coordinates(block.first, rows, 0);
+  Factors lhs = loadFactors(block, isKey, block.first, rows);
+  RowNumbers numbers;
+  if (!isKey)
+    numbers = readRowNumbers(block, own);
+  SmallVector<int64_t> shape = {count};
+  if (hasRows)
+    shape.insert(shape.begin(), rows);
+  Value bins = tile::BinsOp::create(b, loc, MemRefType::get(shape, f32));
+  auto loop = scf::ForOp::create(b, loc, c0, numSteps, c1);
 
-  OpBuilder outer(b);
-  SmallVector<Value> at =
-      splitNumber(loop.getInductionVar(), {queryBlocks, keyBlocks});
-  Value row = arith::MulIOp::create(b, loc, at[0], blockRows);
-  Value column = arith::MulIOp::create(b, loc, at[1], blockColumns);
-  Value queries = coordinates(row, numRows, 0);
-  ScoreCoordinates position{block.batch32, block.head32, queries,
-                            coordinates(column, numColumns, 1)};
-  Factors lhs = loadFactors(block, /*isKey=*/false, row, numRows);
-  Factors rhs = loadFactors(block, /*isKey=*/true, column, numColumns);
-  Step step =
-      buildAdjoints(outer, lhs, rhs, position, readRowNumbers(block, queries));
+  OpBuilder outer(loop);
+  b.setInsertionPointToStart(loop.getBody());
+  Value row =
+      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
+  Value passing = coordinates(row, numColumns, 1);
+  if (isKey)
+    numbers = readRowNumbers(block, passing);
+  ScoreCoordinates position{block.batch32, block.head32, isKey ? passing : own,
+                            isKey ? own : passing};
+  Factors rhs = loadFactors(block, !isKey, row, numColumns);
+  Step step = buildAdjoints(outer, lhs, rhs, position, numbers);
   Value added = buildAdditions(outer, step, part)[0];
-  Value element = readElement(outer, step, part.sum, sizes);
-  Value none = splat(b, loc, type, 0.0);
-  SmallVector<Value> sums;
-  for (auto [i, before] : llvm::enumerate(loop.getRegionIterArgs())) {
-    Value number = arith::AddIOp::create(
-        b, loc, toCoordinate(b, loc, first),
-        arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(i)));
-    Value isElement =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, element,
-                              broadcast(number, element.getType()));
-    Value own = arith::SelectOp::create(b, loc, isElement, added, none);
-    sums.push_back(arith::AddFOp::create(b, loc, before, sumColumns(own)));
-  }
-  endLoop(loop, sums);
-  for (auto [i, sum] : llvm::enumerate(loop.getResults())) {
-    Value place = arith::AddIOp::create(
-        b, loc, first, arith::ConstantIndexOp::create(b, loc, i));
-    tile::StoreOp::create(b, loc, sum, stored,
-                          ValueRange{block.batch, block.head, place, c0});
-  }
-  expandAllScores(kernel);
+  Value number = readElement(outer, step, sum, sizes);
+  if (numChunks != c1)
+    number = arith::SubIOp::create(
+        b, loc, number,
+        broadcast(toCoordinate(b, loc, firstElement), number.getType()));
+  tile::ScatterAddOp::create(b, loc, added, bins, number);
+
+  b.setInsertionPointAfter(loop);
+  Value firstStored =
+      hasRows ? block.first
+              : arith::MulIOp::create(b, loc, block.number, partsOfBlock)
+                    .getResult();
+  tile::StoreBinsOp::create(
+      b, loc, bins, stored,
+      ValueRange{block.batch, block.head, firstStored, firstElement});
   return stored;
 }
 
 void BackwardKernels::sumTable(CapturePart &part, const Twine &suffix) {
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Value> sizes = getTableSizes(part.sum);
-  Value numElements = multiplySizes(sizes);
   Value stored = sumElements(part, suffix, sizes);
+  if (part.sum.findTableRow()) {
+    part.workspace = stored;
+    return;
+  }
+  Value numElements = multiplySizes(sizes);
   part.workspace = allocate(f32, {batches, heads, numElements});
+  Value numParts = b.createOrFold<memref::DimOp>(loc, stored, 2);
   tile::KernelOp kernel = beginKernel(
       suffix + "_table",
       ValueRange{batches, heads, ceilDiv(b, loc, numElements, blockRows)});
@@ -147,12 +219,12 @@ void BackwardKernels::sumTable(CapturePart &part, const Twine &suffix) {
   int64_t shape[] = {numRows, numColumns};
   Value zero = splat(b, loc, VectorType::get(shape, f32), 0.0);
   scf::ForOp loop =
-      beginLoop(c0, ceilDiv(b, loc, blockRows, blockColumns), zero);
+      beginLoop(c0, ceilDiv(b, loc, numParts, blockColumns), zero);
   Value first =
       arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
   Value read = gather(stored,
-                      {block.batch32, block.head32, elements,
-                       coordinates(first, numColumns, 1)},
+                      {block.batch32, block.head32,
+                       coordinates(first, numColumns, 1), elements},
                       shape);
   endLoop(loop, arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], read)
                     .getResult());

@@ -21,6 +21,11 @@ void lowerLoad(OpBuilder &builder, TileBuffers &buffers, tile::LoadOp op);
 void lowerStore(OpBuilder &builder, TileBuffers &buffers, tile::StoreOp op);
 void lowerGather(OpBuilder &builder, TileBuffers &buffers, tile::GatherOp op);
 void lowerSearch(OpBuilder &builder, TileBuffers &buffers, tile::SearchOp op);
+void lowerBins(OpBuilder &builder, TileBuffers &buffers, tile::BinsOp op);
+void lowerScatterAdd(OpBuilder &builder, TileBuffers &buffers,
+                     tile::ScatterAddOp op);
+void lowerStoreBins(OpBuilder &builder, TileBuffers &buffers,
+                    tile::StoreBinsOp op);
 
 /// The element of a scalar, or of a vector whose dimensions of size 1 stretch,
 /// that stands at `at`.

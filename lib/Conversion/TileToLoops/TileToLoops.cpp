@@ -156,6 +156,16 @@ LogicalResult KernelLowering::lower(Operation *op) {
     lowerSearch(builder, buffers, search);
     return success();
   }
+  if (auto bins = dyn_cast<tile::BinsOp>(op)) {
+    dead.push_back(op);
+    lowerBins(builder, buffers, bins);
+    return success();
+  }
+  if (auto store = dyn_cast<tile::StoreBinsOp>(op)) {
+    dead.push_back(op);
+    lowerStoreBins(builder, buffers, store);
+    return success();
+  }
   if (isa<tile::ExitIfOp>(op)) {
     dead.push_back(op);
     return success();
@@ -190,6 +200,10 @@ LogicalResult KernelLowering::lower(Operation *op) {
       })
       .Case([&](tile::StoreOp store) {
         lowerStore(builder, buffers, store);
+        return success();
+      })
+      .Case([&](tile::ScatterAddOp add) {
+        lowerScatterAdd(builder, buffers, add);
         return success();
       })
       .Case([&](tile::GatherOp gather) {

@@ -247,7 +247,8 @@ static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
         return failure();
   if (!hasVectors(op) ||
       isa<scf::ForOp, scf::IfOp, scf::YieldOp, tile::LoadOp, tile::StoreOp,
-          tile::GatherOp, tile::SearchOp, tile::CoordsOp>(op))
+          tile::GatherOp, tile::SearchOp, tile::CoordsOp, tile::ScatterAddOp>(
+          op))
     return success();
   if (auto contract = dyn_cast<vector::ContractionOp>(op))
     return checkContract(contract, warps);

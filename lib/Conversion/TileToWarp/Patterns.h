@@ -54,6 +54,14 @@ void populateContractPatterns(const FragmentConverter &converter,
 void populateMemoryPatterns(const FragmentConverter &converter,
                             RewritePatternSet &patterns);
 
+/// tile.scatter_add and tile.store_bins, after `placeBins`.
+void populateBinPatterns(const FragmentConverter &converter,
+                         RewritePatternSet &patterns);
+
+/// Gives all tile.bins slots at the start of the kernel, which are cleared where
+/// those stood.
+void placeBins(RewriterBase &rewriter, warp::KernelOp kernel);
+
 /// True for a row of numbers, one for each column of scores.
 inline bool isRow(tile::LoadOp load) {
   return cast<VectorType>(load.getResult().getType()).getDimSize(0) == 1;

@@ -145,11 +145,12 @@ static LogicalResult convertVectors(warp::KernelOp kernel, AtomChoice choice) {
       [&](Operation *op) { return converter.isLegal(op); });
   target.addLegalOp<UnrealizedConversionCastOp>();
   // Of scalars, too.
-  target.addIllegalOp<tile::SearchOp, tile::ExitIfOp>();
+  target.addIllegalOp<tile::SearchOp, tile::ExitIfOp, tile::StoreBinsOp>();
   populateElementwisePatterns(converter, patterns);
   populateReductionPatterns(converter, patterns);
   populateContractPatterns(converter, patterns, choice);
   populateMemoryPatterns(converter, patterns);
+  populateBinPatterns(converter, patterns);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   ConversionConfig config;
@@ -198,6 +199,7 @@ private:
     AtomChoice choice{flat.target, flat.ieee};
     convertRowProducts(rewriter, kernel);
     placeSlots(rewriter, kernel, plan.getQInRegisters(), choice);
+    placeBins(rewriter, kernel);
     if (failed(convertVectors(kernel, choice)))
       return failure();
     eraseDeadOps(rewriter, kernel);

@@ -31,6 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bins.h"
 #include "Copies.h"
 #include "Elementwise.h"
 #include "Fragments.h"
@@ -179,6 +180,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
   populateGatherPatterns(converter, patterns, positions);
   populateStorePatterns(converter, patterns);
   populateRowProductPatterns(converter, patterns);
+  populateBinPatterns(converter, patterns);
   // One instruction adds four floats to memory.
   populatePackedTilePatterns(converter, patterns, isHopperOrLater(chip));
   populateSlotReadPatterns(converter, patterns);

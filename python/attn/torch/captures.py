@@ -13,6 +13,7 @@ known indices are numbers of the region. Others are captured, in the form that k
 read best.
 """
 
+import math
 from typing import Callable, List, NamedTuple, Tuple
 
 import torch
@@ -25,6 +26,7 @@ from .symbols import Symbol
 
 POSITIONS = {"b": "%b", "h": "%h", "q_idx": "%i", "kv_idx": "%j"}
 _MOVED = "moved"  # begins the names of captures that no other region shares
+_FEW = 256  # elements of a query or key that a kernel sums one by one
 
 
 class Region(NamedTuple):
@@ -126,19 +128,23 @@ class Captures:
 
         def load(index):
             index = [index[dim] for dim in kept] or [0]
-            change = self._placed(index) if x.requires_grad else None
+            change = self._placed(index, [x.shape[dim] for dim in kept]) if x.requires_grad else None
             if change is None:
                 return self._load(self._capture(x, make, type), index, x.dtype)
             index, moved, how = change
             return self._load(self._capture(x, lambda x: moved(make(x)), type, how), index, x.dtype)
         return load
 
-    def _placed(self, index):
+    def _placed(self, index, shape):
         """Where gradients want another tensor: (its indices, what makes it, a key). They
-        have kernels where query and key are the last two indices, and none where one of
-        them is beside a computed one, as in t[h, q, k // 8], which is t'[h, q, k]."""
+        have kernels where query and key are the last two indices, and where one of them is
+        beside computed ones with few elements, as in t[h, q, k % 8], not those of
+        t[h, q, k // 8], which is t'[h, q, k]."""
         names = [i.name if isinstance(i, Value) else None for i in index]
         if not {"%i", "%j"} & set(names):
+            return None
+        others = [size for name, size in zip(names, shape) if name not in (None, *POSITIONS.values())]
+        if others and names.count("%i") + names.count("%j") == 1 and math.prod(others) <= _FEW:
             return None
         names, gathered, texts = names[:], {}, []
         for dim, i in enumerate(index):

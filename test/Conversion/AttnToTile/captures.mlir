@@ -304,17 +304,22 @@ func.func @unread(%q: !t, %k: !t, %l: !l, %s: tensor<?xf32>) -> tensor<?xf32> {
 
 // -----
 
-// Of other indices nothing is known: each element asks all pairs, some elements
-// in one block of the grid.
+// Of other indices nothing is known: a block of queries has a bin for each
+// element, 64 at a time. Numbers past the table are those of no element.
 // CHECK-LABEL: func.func @table(
-// CHECK: %[[STORED:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x8xf32>
+// CHECK: %[[STORED:.*]] = memref.alloc(%{{.*}}, %{{.*}}) : memref<2x4x?x?xf32>
 // CHECK: tile.kernel @table_capture_0_elements
+// CHECK-DAG: %[[BLOCK:.*]] = arith.divsi
+// CHECK-DAG: %[[FIRST:.*]] = arith.muli %{{.*}}, %c64
+// CHECK: %[[BINS:.*]] = tile.bins : memref<64xf32>
 // CHECK: scf.for
 // CHECK: arith.remui
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult,
 // CHECK: arith.select %[[INSIDE]], %{{.*}}, %{{.*}} : vector<8x16xi1>, vector<8x16xi32>
-// CHECK-COUNT-16: vector.multi_reduction <add>
-// CHECK-COUNT-16: tile.store %{{.*}}, %[[STORED]]
+// CHECK: %[[NUMBER:.*]] = arith.subi
+// CHECK: tile.scatter_add %{{.*}}, %[[BINS]][%[[NUMBER]]]
+// CHECK: %[[PART:.*]] = arith.muli %[[BLOCK]], %c1
+// CHECK: tile.store_bins %[[BINS]], %[[STORED]][%batch, %head, %[[PART]], %[[FIRST]]]
 // CHECK: tile.kernel @table_capture_0_table
 // CHECK: tile.gather %[[STORED]]
 // CHECK: tile.store %{{.*}}, %[[SUMS:[a-z0-9_]*]][
@@ -411,8 +416,7 @@ func.func @rounded(%q: !t, %k: !t, %l: !l, %s: tensor<4xf32>) -> (!t, tensor<4xf
 // CHECK: arith.select %[[IS]], %[[ROW]]
 //
 // Quotients by three and by two have no digits that both are made of, and one of a
-// position that was moved is none of a digit: as of any table, sixteen elements
-// ask for all scores.
+// position that was moved is none of a digit: these are any tables.
 // CHECK-LABEL: func.func @two_images(
 // CHECK: tile.kernel @two_images_capture_0_elements
 // CHECK-LABEL: func.func @moved_image(
@@ -567,4 +571,62 @@ func.func @moved_image(%q: !t, %k: !t, %l: !l, %s: tensor<?x?xf32>) -> tensor<?x
     }
     : (!t, !t, !t, !t, !l, !t, tensor<?x?xf32>) -> (!t, !t, !t, tensor<?x?xf32>)
   return %r#3 : tensor<?x?xf32>
+}
+
+// -----
+
+// Elements of each query by what keys are: bins of rows. Few elements have few
+// bins. What is stored is the gradient, if batch entries and heads share nothing.
+// CHECK-LABEL: func.func @rows(
+// CHECK: %[[STORED:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x12xf32>
+// CHECK: tile.kernel @rows_capture_0_elements
+// CHECK: %[[BINS:.*]] = tile.bins : memref<8x16xf32>
+// CHECK: tile.scatter_add %{{.*}}, %[[BINS]][%{{.*}}]
+// CHECK: tile.store_bins %[[BINS]], %[[STORED]][%batch, %head, %[[ROW:.*]], %{{.*}}] : memref<8x16xf32>
+// CHECK-NOT: @rows_capture_0_table
+// CHECK: tile.kernel @rows_d_c0
+// CHECK: tile.gather %[[STORED]]
+//
+// And of each key by what queries are: their blocks pass by.
+// CHECK-LABEL: func.func @columns(
+// CHECK: tile.kernel @columns_capture_0_elements
+// CHECK: tile.load %{{.*}} : {{.*}}vector<8x64xf16>
+// CHECK: tile.bins : memref<8x16xf32>
+// CHECK: scf.for
+// CHECK: tile.load %{{.*}} : {{.*}}vector<16x64xf16>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+!s = tensor<2x4x?x12xf32>
+func.func @rows(%q: !t, %k: !t, %l: !l, %s: !s, %kinds: tensor<?xi32>) -> !s {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s, %kinds) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !s, %o: tensor<?xi32>) {
+      %n = attn.capture_load %o[%j] : tensor<?xi32>
+      %u = attn.capture_load %t[%b, %h, %i, %n] : !s
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !s, %o: tensor<?xi32>) {
+      %n = attn.capture_load %o[%j] : tensor<?xi32>
+      attn.capture_add %dy, %t[%b, %h, %i, %n] : !s
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, !s, tensor<?xi32>) -> (!t, !t, !t, !s)
+  return %r#3 : !s
+}
+func.func @columns(%q: !t, %k: !t, %l: !l, %s: !s, %kinds: tensor<?xi32>) -> !s {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s, %kinds) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !s, %o: tensor<?xi32>) {
+      %n = attn.capture_load %o[%i] : tensor<?xi32>
+      %u = attn.capture_load %t[%b, %h, %j, %n] : !s
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !s, %o: tensor<?xi32>) {
+      %n = attn.capture_load %o[%i] : tensor<?xi32>
+      attn.capture_add %dy, %t[%b, %h, %j, %n] : !s
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, !s, tensor<?xi32>) -> (!t, !t, !t, !s)
+  return %r#3 : !s
 }

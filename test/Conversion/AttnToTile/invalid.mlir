@@ -177,23 +177,23 @@ func.func @backward_without_plan(%q: !t, %k: !t, %lse: !lse) -> !t {
 !t = tensor<1x1x?x64xf16>
 !lse = tensor<1x1x?xf32>
 #plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
-func.func @gradient_at_a_query_and_a_sum(%q: !t, %k: !t, %lse: !lse, %table: tensor<?x?xf32>) -> tensor<?x?xf32> {
+func.func @gradient_at_a_pair_and_a_sum(%q: !t, %k: !t, %lse: !lse, %table: tensor<?x?x?xf32>) -> tensor<?x?x?xf32> {
   %dq, %dk, %dv, %d = attn.attention_backward %q, %k, %k, %q, %lse, %q
       captures(%table) {grad_captures = array<i64: 0>, plan = #plan}
-    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?x?xf32>) {
       %n = arith.addi %i, %j : i32
-      %s = attn.capture_load %t[%i, %n] : tensor<?x?xf32>
+      %s = attn.capture_load %t[%i, %j, %n] : tensor<?x?x?xf32>
       %y = arith.addf %x, %s : f32
       attn.yield %y : f32
     }
-    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?x?xf32>) {
       %n = arith.addi %i, %j : i32
-      // expected-error @below {{'attn.capture_add' op adds to capture #0 at indices whose sums have no kernel, wanted query or key beside those of batch and head, or both as the last two, or computed ones and neither}}
-      attn.capture_add %dy, %t[%i, %n] : tensor<?x?xf32>
+      // expected-error @below {{'attn.capture_add' op adds to capture #0 at indices whose sums have no kernel, wanted query or key beside those of batch and head, or both as the last two, or computed ones and at most one of them}}
+      attn.capture_add %dy, %t[%i, %j, %n] : tensor<?x?x?xf32>
       attn.yield %dy : f32
     }
-    : (!t, !t, !t, !t, !lse, !t, tensor<?x?xf32>) -> (!t, !t, !t, tensor<?x?xf32>)
-  return %d : tensor<?x?xf32>
+    : (!t, !t, !t, !t, !lse, !t, tensor<?x?x?xf32>) -> (!t, !t, !t, tensor<?x?x?xf32>)
+  return %d : tensor<?x?x?xf32>
 }
 
 // -----

@@ -118,7 +118,8 @@ def check(torch, name, options):
     again = gradients(torch, ours, leaves_of(torch, tensors, parameters), d_o)
     lost, is_split = unfused.truncation(torch, *tensors[:2], dim**-0.5), element == "float32" and options.device == "cuda"
     wrong = []
-    for what, g, p, e, a in zip(("o", "lse", "d_q", "d_k", "d_v", "d_table"), got, plain, exact, again):
+    names = ["o", "lse", "d_q", "d_k", "d_v", *(f"d_parameter {number}" for number in range(len(parameters)))]
+    for what, g, p, e, a in zip(names, got, plain, exact, again, strict=True):
         found = unfused.disagreement(g, e)
         if not found and what == "o":
             found = unfused.judge_output(torch, g, e, p, tensors[2].double().abs().max().item(), lost, is_split)

@@ -381,6 +381,36 @@ def graph_bias(torch, device, heads, length):
     return lambda table: lambda s, b, h, q, k: s + table[h, paths[q, k]], None, [table]
 
 
+@case(per="batch")
+def segment_bias(torch, device, heads, length):
+    """Segments (Dai et al., 2019; He et al., 2021): a table by the kinds of two tokens."""
+    kinds = torch.randint(0, 4, (2, length), generator=torch.Generator().manual_seed(18)).to(torch.int32).to(device)
+    table = torch.randn(heads, 4, 4, device=device)
+    return lambda table: lambda s, b, h, q, k: s + table[h, kinds[b, q], kinds[b, k]], None, [table]
+
+
+@case(per="batch")
+def place_bias(torch, device, heads, length):
+    """LayoutLMv2 (Xu et al., 2021): a table by how far apart two words are on a page."""
+    place = torch.randint(0, 1000, (2, length), generator=torch.Generator().manual_seed(19)).to(torch.int32).to(device)
+    table = torch.randn(heads, 65, device=device)
+
+    def make(table):
+        return lambda s, b, h, q, k: s + table[h, torch.clamp((place[b, q] - place[b, k]) // 16, -32, 32) + 32]
+    return make, None, [table]
+
+
+@case(per="batch")
+def decomposed_bias(torch, device, heads, length):
+    """MViTv2 (Li et al., 2022), SAM: a number of each query for the row and one for the column of a key."""
+    rows, columns = grid_of(length)
+    of_rows, of_columns = (torch.randn(2, heads, length, n, device=device) for n in (rows, columns))
+
+    def make(of_rows, of_columns):
+        return lambda s, b, h, q, k: s + of_rows[b, h, q, k // columns] + of_columns[b, h, q, k % columns]
+    return make, None, [of_rows, of_columns]
+
+
 @case()
 def pair_bias(torch, device, heads, length):
     """AlphaFold (Jumper et al., 2021): a number for each pair, here the same for all heads."""

@@ -13,6 +13,7 @@
 #include "WarpBlock.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include <deque>
+#include <map>
 
 namespace attn::simulator {
 
@@ -113,6 +114,9 @@ private:
   LogicalResult load(warp::LoadOp op);
   LogicalResult gather(warp::GatherOp op);
   LogicalResult dotRows(warp::DotRowsOp op);
+  LogicalResult clearBins(warp::ClearBinsOp op);
+  LogicalResult scatterAdd(warp::ScatterAddOp op);
+  LogicalResult storeBins(warp::StoreBinsOp op);
   LogicalResult search(warp::SearchOp op);
   int64_t indexOf(Value index, Type result, size_t number);
   FailureOr<Lanes> multiply(warp::ProductOp op);
@@ -135,6 +139,10 @@ private:
   int64_t numProducts = 0;
   /// Copies of this warp in flight, oldest first; no ring: nothing is copied.
   std::deque<std::pair<Ring *, int64_t>> copies;
+  /// Sums of this warp by slot, row of the tile (0 where rows share them) and
+  /// bin; null: they were not cleared.
+  llvm::DenseMap<Operation *, std::map<std::pair<int64_t, int64_t>, float>>
+      bins;
   Operation *waitsAt = nullptr;
   std::string reason;
 };

@@ -409,6 +409,62 @@ LogicalResult WarpRunner::search(SearchOp op) {
   return success();
 }
 
+LogicalResult WarpRunner::clearBins(ClearBinsOp op) {
+  bins[op.getBins().getDefiningOp()] = {};
+  return success();
+}
+
+LogicalResult WarpRunner::scatterAdd(ScatterAddOp op) {
+  auto found = bins.find(op.getBins().getDefiningOp());
+  if (found == bins.end())
+    return refuse(op, "adds to bins that are not cleared");
+  FragType type = op.getValue().getType();
+  const Lanes &numbers = values.get(op.getValue());
+  for (auto [number, coord] :
+       llvm::enumerate(block.launch.spreads.get(type, warp))) {
+    int64_t bin = indexOf(op.getIndex(), type, number);
+    if (bin < 0 || bin >= static_cast<int64_t>(op.getCount()))
+      continue;
+    found->second[{op.getRows() ? coord.row : 0, bin}] +=
+        toFloat(type.getElementType(),
+                numbers[number / layout::warpSize][number % layout::warpSize]);
+  }
+  return success();
+}
+
+LogicalResult WarpRunner::storeBins(StoreBinsOp op) {
+  auto found = bins.find(op.getBins().getDefiningOp());
+  if (found == bins.end())
+    return refuse(op, "writes bins that are not cleared");
+  Box box = boxOf(op.getView(), op.getIndices());
+  std::vector<int64_t> rows = {0};
+  if (op.getRows()) {
+    auto type = FragType::get(
+        op.getContext(), {static_cast<int64_t>(op.getRows()), 1},
+        Float32Type::get(op.getContext()), FragKind::Acc, op.getWarps());
+    for (const layout::Coord &coord : block.launch.spreads.get(type, warp))
+      rows.push_back(coord.row);
+    rows.erase(rows.begin());
+  }
+  // Lanes share rows.
+  llvm::sort(rows);
+  rows.erase(llvm::unique(rows), rows.end());
+  for (int64_t row : rows)
+    for (int64_t bin = 0; bin < static_cast<int64_t>(op.getCount()); ++bin) {
+      std::optional<uint64_t> at = box.find(op.getRows() ? row : warp, bin);
+      if (!at)
+        continue;
+      if (std::string message = block.launch.global.check(*at, sizeof(float));
+          !message.empty())
+        return refuse(op, message);
+      if (!block.launch.stored.insert(*at).second)
+        return refuse(op, "writes an element that was written before");
+      float sum = found->second[{row, bin}];
+      std::memcpy(reinterpret_cast<void *>(*at), &sum, sizeof(float));
+    }
+  return success();
+}
+
 std::optional<LogicalResult> WarpRunner::executeTransfers(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<RingOp, MailboxOp, AllocOp>([](auto) { return success(); })
@@ -416,6 +472,9 @@ std::optional<LogicalResult> WarpRunner::executeTransfers(Operation *op) {
       .Case<LoadOp>([&](LoadOp load) { return this->load(load); })
       .Case<GatherOp>([&](GatherOp gather) { return this->gather(gather); })
       .Case<DotRowsOp>([&](DotRowsOp rows) { return this->dotRows(rows); })
+      .Case<ClearBinsOp>([&](ClearBinsOp clear) { return clearBins(clear); })
+      .Case<ScatterAddOp>([&](ScatterAddOp add) { return scatterAdd(add); })
+      .Case<StoreBinsOp>([&](StoreBinsOp store) { return storeBins(store); })
       .Case<SearchOp>([&](SearchOp search) { return this->search(search); })
       .Default([](Operation *) { return std::nullopt; });
 }

@@ -187,3 +187,66 @@ LogicalResult SearchOp::verify() {
     }
   return success();
 }
+
+LogicalResult BinsOp::verify() {
+  // (C1)
+  if (!isa_and_present<KernelOp>((*this)->getParentOp()))
+    return emitOpError("does not stand directly in a tile.kernel");
+  // (C2)
+  auto type = cast<MemRefType>(getBins().getType());
+  if (!type.hasStaticShape() || type.getRank() < 1 || type.getRank() > 2 ||
+      !type.getElementType().isF32() || !type.getLayout().isIdentity())
+    return emitOpError("makes ")
+           << type << ", expected f32 of rank 1 or 2, fixed sizes, no layout";
+  // (C3)
+  StoreBinsOp last;
+  for (Operation *user : getBins().getUsers()) {
+    auto store = dyn_cast<StoreBinsOp>(user);
+    if (store && last)
+      return store.emitOpError("stores bins that are stored elsewhere, too");
+    if (store)
+      last = store;
+    else if (!isa<ScatterAddOp>(user))
+      return user->emitOpError("uses bins, expected tile.scatter_add or "
+                               "tile.store_bins");
+  }
+  if (last && last->getBlock() != (*this)->getBlock())
+    return last.emitOpError("does not stand in the block of its bins");
+  for (Operation *user : getBins().getUsers()) {
+    Operation *around =
+        last ? last->getBlock()->findAncestorOpInBlock(*user) : nullptr;
+    if (around && around != last && !around->isBeforeInBlock(last))
+      return user->emitOpError("adds to bins that are stored before");
+  }
+  return success();
+}
+
+LogicalResult ScatterAddOp::verify() {
+  auto value = cast<VectorType>(getValue().getType());
+  // (C1)
+  if (value.getRank() != 2 || !value.getElementType().isF32())
+    return emitOpError("adds ") << value << ", expected rank 2 and f32";
+  // (C2)
+  auto bins = cast<MemRefType>(getBins().getType());
+  if (bins.getRank() == 2 && bins.getDimSize(0) != value.getDimSize(0))
+    return emitOpError("adds ")
+           << value << " to bins of " << bins.getDimSize(0) << " rows";
+  // (C3)
+  if (!stretchesTo(getIndex().getType(), value))
+    return emitOpError("has an index of type ")
+           << getIndex().getType()
+           << ", expected i32 or a vector of i32 that stretches to " << value;
+  return success();
+}
+
+LogicalResult StoreBinsOp::verify() {
+  auto view = cast<MemRefType>(getView().getType());
+  if (view.getRank() < 2 || !view.getElementType().isF32())
+    return emitOpError("writes to ")
+           << view << ", expected rank 2 or more and f32";
+  if (getIndices().size() != static_cast<size_t>(view.getRank()))
+    return emitOpError("got ")
+           << getIndices().size() << " indices, expected one per dimension of "
+           << view;
+  return success();
+}

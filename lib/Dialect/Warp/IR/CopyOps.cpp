@@ -427,3 +427,84 @@ LogicalResult DotRowsOp::verify() {
     return emitOpError("gives ") << result << ", expected Mx4 of f32, 'acc'";
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Bins
+//===----------------------------------------------------------------------===//
+
+int64_t ClearBinsOp::getRowsOfLane(int64_t rows, int64_t warps) {
+  if (rows == 0)
+    return 1;
+  return layout::Fragment{layout::FragmentKind::Acc, rows, 1, warps}
+      .numRegisters();
+}
+
+SlotType ClearBinsOp::getSlotType(MLIRContext *context, int64_t count,
+                                  int64_t rows, int64_t warps) {
+  int64_t numRows = llvm::alignTo(getRowsOfLane(rows, warps) * (count + 1),
+                                  layout::rowsOfSwizzle);
+  return SlotType::get(context, {numRows, warps * layout::warpSize},
+                       Float32Type::get(context));
+}
+
+/// (C1) of operations with bins.
+static LogicalResult verifyBins(Operation *op, SlotType slot, int64_t count,
+                                int64_t rows, int64_t warps) {
+  if (count <= 0 || rows < 0 || warps <= 0)
+    return op->emitOpError("has ")
+           << count << " bins for " << rows << " rows and " << warps
+           << " warps, expected bins of some warps";
+  if (rows != 0) {
+    std::string message =
+        attn::layout::Fragment{attn::layout::FragmentKind::Acc, rows, 1, warps}
+            .check();
+    if (!message.empty())
+      return op->emitOpError("has bins of ") << rows << " rows: " << message;
+  }
+  SlotType wanted =
+      ClearBinsOp::getSlotType(op->getContext(), count, rows, warps);
+  if (slot == wanted)
+    return success();
+  return op->emitOpError("has ")
+         << count << " bins in " << slot << ", expected " << wanted;
+}
+
+LogicalResult ScatterAddOp::verify() {
+  FragType value = getValue().getType();
+  if (value.getKind() != FragKind::Acc || !value.getElementType().isF32() ||
+      llvm::is_contained(value.getShape(), 1))
+    return emitOpError("adds ")
+           << value << ", expected a whole tile of f32, 'acc'";
+  bool isOfRows = static_cast<int64_t>(getRows()) == value.getShape()[0] &&
+                  value.getGridColumns() == 1;
+  if (getRows() != 0 && !isOfRows)
+    return emitOpError("adds ")
+           << value << " to bins of " << getRows() << " rows";
+  if (failed(verifyBins(*this, getBins().getType(), getCount(), getRows(),
+                        value.getWarps())))
+    return failure();
+  if (!stretchesTo(getIndex().getType(), value))
+    return emitOpError("has an index of type ")
+           << getIndex().getType()
+           << ", expected i32 or a fragment of i32 that stretches to " << value;
+  return success();
+}
+
+int64_t StoreBinsOp::getWarps() {
+  return getBins().getType().getShape()[1] / layout::warpSize;
+}
+
+LogicalResult StoreBinsOp::verify() {
+  if (failed(verifyBins(*this, getBins().getType(), getCount(), getRows(),
+                        getWarps())))
+    return failure();
+  auto view = cast<MemRefType>(getView().getType());
+  if (view.getRank() < 2 || !view.getElementType().isF32())
+    return emitOpError("writes to ")
+           << view << ", expected rank 2 or more and f32";
+  if (int64_t(getIndices().size()) != view.getRank())
+    return emitOpError("got ")
+           << getIndices().size() << " indices, expected one per dimension of "
+           << view;
+  return success();
+}

@@ -55,8 +55,8 @@ static LogicalResult verifyWarps(Operation *scope, int64_t warps,
   return failure(walk.wasInterrupted());
 }
 
-/// Nothing of the warp room but rings, and slots to store via, comes into a
-/// role.
+/// Nothing of the warp room but rings, slots to store via, and bins comes into
+/// a role.
 static LogicalResult verifyReads(RoleOp role) {
   WalkResult walk = role.getBody().walk([&](Operation *op) {
     auto store = dyn_cast<StoreOp>(op);
@@ -64,6 +64,8 @@ static LogicalResult verifyReads(RoleOp role) {
       if (!isWarpValue(operand.getType()) ||
           (store && operand == store.getStaging() &&
            operand.getDefiningOp<AllocOp>()) ||
+          (operand.getDefiningOp<AllocOp>() &&
+           isa<ClearBinsOp, ScatterAddOp, StoreBinsOp>(op)) ||
           role->isAncestor(operand.getParentRegion()->getParentOp()))
         continue;
       InFlightDiagnostic diag = op->emitOpError("reads ")

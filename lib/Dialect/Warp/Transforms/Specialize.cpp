@@ -380,7 +380,7 @@ void Specialization::createConsumer() {
   SmallVector<Operation *> moved;
   llvm::SmallPtrSet<Operation *, 16> isMoved;
   for (Operation &op : body->without_terminator()) {
-    if (isa<RingOp, ExitIfOp>(op))
+    if (isa<RingOp, AllocOp, ExitIfOp>(op))
       continue;
     bool dependsOnMoved = false;
     op.walk([&](Operation *inner) {

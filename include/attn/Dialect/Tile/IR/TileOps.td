@@ -176,6 +176,62 @@ def Tile_GatherOp : Tile_Op<"gather"> {
   let hasVerifier = 1;
 }
 
+def Tile_BinsOp : Tile_Op<"bins"> {
+  let summary = "numbers of this block that are added to at computed indices, zeros at first";
+  let description = [{
+    For sums by element of a table: a histogram with weights. Of rank 1, or of
+    rank 2 with bins of its own for each row of the tiles that are added.
+    ```mlir
+    %sums = tile.bins : memref<64xf32>
+    scf.for %n = %c0 to %end step %c1 {
+      …
+      tile.scatter_add %added, %sums[%index] : vector<128x64xf32>, memref<64xf32>, vector<128x64xi32>
+    }
+    tile.store_bins %sums, %out[%b, %h, %part, %c0] : memref<64xf32>, memref<?x?x?x?xf32>
+    ```
+    (C1) Stands directly in a `tile.kernel`.
+    (C2) The type has fixed sizes, rank 1 or 2, elements of f32 and no layout.
+    (C3) Nobody but `tile.scatter_add` and `tile.store_bins` uses it, and that one
+         stands after all others.
+  }];
+  let results = (outs Res<AnyMemRef, "", [MemAlloc, MemWrite]>:$bins);
+  let assemblyFormat = "attr-dict `:` type($bins)";
+  let hasVerifier = 1;
+}
+
+def Tile_ScatterAddOp : Tile_Op<"scatter_add"> {
+  let summary = "adds each element of a tile to the bin at its index; out of range adds to none";
+  let description = [{
+    In an order that the target picks, the same each time. An index is a vector of
+    i32 that stretches to the tile, as in `tile.gather`.
+
+    (C1) The tile has rank 2 and elements of f32.
+    (C2) Bins of rows are as many as the rows of the tile.
+    (C3) The index stretches to the tile.
+  }];
+  let arguments = (ins AnyVectorOfNonZeroRank:$value,
+                       Arg<AnyMemRef, "the bins", [MemRead, MemWrite]>:$bins, AnyType:$index);
+  let assemblyFormat = "$value `,` $bins `[` $index `]` attr-dict `:` type($value) `,` type($bins) `,` type($index)";
+  let hasVerifier = 1;
+}
+
+def Tile_StoreBinsOp : Tile_Op<"store_bins"> {
+  let summary = "writes bins to rows of a memref; out of range is not written";
+  let description = [{
+    Bins of each row are a box of the memref's two innermost dimensions. Those of
+    rank 1 are the sums of several rows of such a box, from the indices on: as
+    many as the kernel's plan has warps. What each of these holds is the target's
+    choice.
+
+    (C1) One index per dimension of the memref, which has rank 2 or more and
+         elements of f32.
+  }];
+  let arguments = (ins Arg<AnyMemRef, "the bins", [MemRead]>:$bins,
+                       Arg<AnyMemRef, "the memory", [MemWrite]>:$view, Variadic<Index>:$indices);
+  let assemblyFormat = "$bins `,` $view `[` $indices `]` attr-dict `:` type($bins) `,` type($view)";
+  let hasVerifier = 1;
+}
+
 def Tile_SearchOp : Tile_Op<"search"> {
   let summary = "how many elements of a sorted row of a memref are <= a value";
   let description = [{

@@ -284,6 +284,74 @@ def Warp_GatherOp : Warp_Op<"gather"> {
   let hasVerifier = 1;
 }
 
+def Warp_ClearBinsOp : Warp_Op<"clear_bins"> {
+  let summary = "the bins of this warp are zeros";
+  let description = [{
+    The slot holds `tile.bins` for the warps that run the operation: a column for
+    each of their lanes, which only its warp reads and writes, and rows for each
+    bin: one, or one for each row of a tile that a lane has elements in. What is
+    out of range goes to rows behind those. It is not swizzled.
+    ```mlir
+    %bins = warp.alloc : !warp.slot<72x256xf32>
+    warp.clear_bins %bins : !warp.slot<72x256xf32>
+    warp.scatter_add %added, %bins[%index] of 64 : !warp.frag<128x64xf32, acc, 8>, !warp.slot<72x256xf32>, !warp.frag<128x64xi32, acc, 8>
+    warp.store_bins %bins of 64, %out[%b, %h, %n, %c0] : !warp.slot<72x256xf32>, memref<?x?x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Arg<Warp_SlotType, "", [MemWrite]>:$bins);
+  let assemblyFormat = "$bins attr-dict `:` type($bins)";
+  let extraClassDeclaration = [{
+    /// The slot of so many bins, or so many for each of `rows` rows of a tile (0:
+    /// the rows share them), of that many warps.
+    static SlotType getSlotType(::mlir::MLIRContext *context, int64_t count, int64_t rows, int64_t warps);
+    /// Rows of a tile of `rows` rows that one lane has elements in; 1 if `rows`
+    /// is 0.
+    static int64_t getRowsOfLane(int64_t rows, int64_t warps);
+  }];
+}
+
+def Warp_ScatterAddOp : Warp_Op<"scatter_add"> {
+  let summary = "adds the elements of a fragment to the bins at their indices; out of range adds to none";
+  let description = [{
+    Of `count` bins, or as many for each of `rows` rows. A lane adds its elements
+    to its own column, register by register.
+
+    (C1) The slot is that of so many bins of the fragment's warps, the rows are
+         those of the fragment.
+    (C2) The index is an i32 or a fragment of i32 that stretches to the value.
+  }];
+  let arguments = (ins Warp_FragType:$value, Arg<Warp_SlotType, "", [MemRead, MemWrite]>:$bins,
+                       AnyType:$index, I64Attr:$count, DefaultValuedAttr<I64Attr, "0">:$rows);
+  let assemblyFormat = [{
+    $value `,` $bins `[` $index `]` `of` $count (`rows` $rows^)? attr-dict
+    `:` type($value) `,` type($bins) `,` type($index)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_StoreBinsOp : Warp_Op<"store_bins"> {
+  let summary = "writes the bins of this warp to rows of global memory; out of range is not written";
+  let description = [{
+    To one row, the first one plus the number of the warp, sums of its lanes; or
+    to those of a tile's `rows` that the warp has elements in, sums of the four
+    lanes that share a row.
+
+    (C1) The slot is that of so many bins, of some number of warps.
+    (C2) One index per dimension of the memref, of rank 2 or more and f32.
+  }];
+  let arguments = (ins Arg<Warp_SlotType, "", [MemRead]>:$bins,
+                       Arg<AnyMemRef, "", [MemWrite]>:$view, Variadic<Index>:$indices,
+                       I64Attr:$count, DefaultValuedAttr<I64Attr, "0">:$rows);
+  let assemblyFormat = [{
+    $bins `of` $count (`rows` $rows^)? `,` $view `[` $indices `]` attr-dict `:` type($bins) `,` type($view)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The warps that have columns in the slot.
+    int64_t getWarps();
+  }];
+}
+
 def Warp_DotRowsOp : Warp_Op<"dot_rows"> {
   let summary = "sums of products of the rows of two tensors in global memory";
   let description = [{
