@@ -151,9 +151,13 @@ void BackwardKernels::hideQueriesPastEnd(const Step &step,
   };
   require(arith::CmpIPredicate::slt, query,
           shown.queryEnd ? shown.queryEnd : queryLength32);
+  if (shown.firstQuery)
+    require(arith::CmpIPredicate::sge, query, shown.firstQuery);
+  Value key = scores.getMask().front().getArgument(3);
   if (shown.firstKey)
-    require(arith::CmpIPredicate::sge, scores.getMask().front().getArgument(3),
-            shown.firstKey);
+    require(arith::CmpIPredicate::sge, key, shown.firstKey);
+  if (shown.keyEnd)
+    require(arith::CmpIPredicate::slt, key, shown.keyEnd);
 }
 
 /// lhs rhs^T.

@@ -75,9 +75,9 @@ private:
     Value lse, offset, delta, isFar;
   };
   /// Where a block shows less than the queries and keys that there are: the
-  /// query, at most their number, that follows the last one, and the first key.
+  /// first ones, and those, at most their numbers, that follow the last ones.
   struct ShownBox {
-    Value queryEnd, firstKey;
+    Value firstQuery, queryEnd, firstKey, keyEnd;
   };
   /// How sums by distance cut scores into blocks (CaptureDistances.cpp).
   struct DistanceBlocks {
@@ -179,6 +179,7 @@ private:
   Value readElement(OpBuilder &outer, const Step &step, const CaptureSum &sum,
                     ArrayRef<Value> sizes);
   int64_t countBins(PlanAttr plan, bool hasRows);
+  ShownBox findShown(const CaptureSum &sum, Value chunk, int64_t count);
   std::pair<PlanAttr, int64_t> chooseBinPlan(bool hasRows,
                                              std::optional<int64_t> elements);
   Value sumElements(CapturePart &part, const Twine &suffix,

@@ -125,6 +125,36 @@ BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
   return isBetter ? std::pair(half, halfBins) : std::pair(whole, bins);
 }
 
+/// The keys (or queries) of which a chunk has elements, where the element is
+/// their quotient by a constant: the others need not be visited.
+BackwardKernels::ShownBox
+BackwardKernels::findShown(const CaptureSum &sum, Value chunk, int64_t count) {
+  constexpr unsigned firstPosition = 4; // of the arguments of a pullback
+  SmallVector<unsigned> dims = sum.getTableDims();
+  auto quotient =
+      sum.getIndex(dims.front()).getDefiningOp<arith::FloorDivSIOp>();
+  auto position =
+      quotient ? dyn_cast<BlockArgument>(quotient.getLhs()) : BlockArgument();
+  if (dims.size() != 1 || !position || position.getArgNumber() < firstPosition)
+    return {};
+  int64_t divisor = getConstantIntValue(quotient.getRhs()).value_or(0);
+  if (divisor <= 0)
+    return {};
+  bool isKey = position.getArgNumber() > firstPosition;
+  Value length = isKey ? keyLength : queryLength;
+  Value width = arith::ConstantIndexOp::create(b, loc, count * divisor);
+  auto limit = [&](Value number) {
+    return toCoordinate(b, loc, arith::MinSIOp::create(b, loc, number, length));
+  };
+  Value begin = arith::MulIOp::create(b, loc, chunk, width);
+  Value first = limit(begin);
+  Value end = limit(arith::AddIOp::create(b, loc, begin, width));
+  ShownBox shown;
+  (isKey ? shown.firstKey : shown.firstQuery) = first;
+  (isKey ? shown.keyEnd : shown.queryEnd) = end;
+  return shown;
+}
+
 /// Sums by batch entry, head, row or part of all rows, and element.
 Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
                                    ArrayRef<Value> sizes) {
@@ -168,6 +198,9 @@ Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
   if (hasRows)
     shape.insert(shape.begin(), rows);
   Value bins = tile::BinsOp::create(b, loc, MemRefType::get(shape, f32));
+  ShownBox shown;
+  if (numChunks != c1)
+    shown = findShown(sum, at[1], count);
   auto loop = scf::ForOp::create(b, loc, c0, numSteps, c1);
 
   OpBuilder outer(loop);
@@ -180,7 +213,7 @@ Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
   ScoreCoordinates position{block.batch32, block.head32, isKey ? passing : own,
                             isKey ? own : passing};
   Factors rhs = loadFactors(block, !isKey, row, numColumns);
-  Step step = buildAdjoints(outer, lhs, rhs, position, numbers);
+  Step step = buildAdjoints(outer, lhs, rhs, position, numbers, shown);
   Value added = buildAdditions(outer, step, part)[0];
   Value number = readElement(outer, step, sum, sizes);
   if (numChunks != c1)

@@ -12,6 +12,10 @@
 // lanes of a warp are in banks of their own whatever their indices are. An
 // index that is out of range is that of one bin more, which nobody reads.
 //
+// Some numbers are added at a time: all of their bins are read before the first
+// is written, as each waits some 30 cycles for memory. Of those that turn out
+// to be one bin, the last one written has all that is added.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Bins.h"
@@ -31,8 +35,16 @@ using namespace attn;
 using namespace attn::warp;
 
 static constexpr int64_t bytesOfNumber = 4;
+/// Numbers that are added at a time.
+static constexpr size_t numbersAtOnce = 4;
 
 namespace {
+/// What is added to a bin, which a lane has in several rows of the slot.
+struct Addend {
+  Value number, index;
+  int64_t row; // of the tile, among those of the lane
+};
+
 /// The bins of the running warp.
 class LaneBins {
 public:
@@ -44,8 +56,7 @@ public:
   }
 
   void clear(int64_t numRows);
-  void add(Value number, Value index, int64_t count, int64_t rowsOfLane,
-           int64_t row);
+  void add(ArrayRef<Addend> addends, int64_t count, int64_t rowsOfLane);
   /// Of a row of the slot (i32), plus `row`: the sum of what the `lanes` lanes
   /// from `firstLane` on have, each lane's sum beginning with another one.
   Value sum(Value slotRow, int64_t row, Value firstLane, int64_t lanes);
@@ -74,15 +85,38 @@ void LaneBins::clear(int64_t numRows) {
         b, loc, zero, offsetBy(b, loc, pointer, row * rowBytes), bytesOfNumber);
 }
 
-void LaneBins::add(Value number, Value index, int64_t count, int64_t rowsOfLane,
-                   int64_t row) {
-  // Negative ones are large ones.
-  Value bin =
-      arith::MinUIOp::create(b, loc, index, ints.constant(count)).getResult();
-  Value address = ints.add(own(), ints.mul(bin, rowsOfLane * rowBytes));
-  Value pointer = offsetBy(b, loc, ints.toPointer(address), row * rowBytes);
-  Value sum = arith::AddFOp::create(b, loc, load(pointer), number);
-  LLVM::StoreOp::create(b, loc, sum, pointer, bytesOfNumber);
+void LaneBins::add(ArrayRef<Addend> addends, int64_t count,
+                   int64_t rowsOfLane) {
+  struct Sum {
+    Value bin, pointer, total;
+    int64_t row;
+  };
+  SmallVector<Sum> sums;
+  for (const Addend &addend : addends) {
+    // Negative ones are large ones.
+    Value bin =
+        arith::MinUIOp::create(b, loc, addend.index, ints.constant(count));
+    Value address = ints.add(own(), ints.mul(bin, rowsOfLane * rowBytes));
+    Value pointer =
+        offsetBy(b, loc, ints.toPointer(address), addend.row * rowBytes);
+    sums.push_back({bin, pointer, load(pointer), addend.row});
+  }
+  for (auto [number, sum] : llvm::enumerate(sums)) {
+    sum.total =
+        arith::AddFOp::create(b, loc, sum.total, addends[number].number);
+    for (auto [other, earlier] :
+         llvm::enumerate(ArrayRef(sums).take_front(number))) {
+      if (earlier.row != sum.row)
+        continue;
+      Value isSame = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                           sum.bin, earlier.bin);
+      Value both =
+          arith::AddFOp::create(b, loc, sum.total, addends[other].number);
+      sum.total = arith::SelectOp::create(b, loc, isSame, both, sum.total);
+    }
+  }
+  for (const Sum &sum : sums)
+    LLVM::StoreOp::create(b, loc, sum.total, sum.pointer, bytesOfNumber);
 }
 
 Value LaneBins::sum(Value slotRow, int64_t row, Value firstLane,
@@ -133,11 +167,24 @@ struct LowerScatterAdd final : OpConversionPattern<ScatterAddOp> {
                   adaptor.getBins().front());
     int64_t rowsOfLane =
         ClearBinsOp::getRowsOfLane(op.getRows(), type.getWarps());
-    for (auto [reg, number] : llvm::enumerate(numbers))
-      bins.add(number,
-               indices[sliceRegister(layout, op.getIndex().getType(), reg)],
-               op.getCount(), rowsOfLane,
-               op.getRows() ? layout.rowSliceRegister(reg) : 0);
+    // Numbers of one index are one.
+    SmallVector<Addend> addends;
+    for (auto [reg, number] : llvm::enumerate(numbers)) {
+      Addend addend{
+          number, indices[sliceRegister(layout, op.getIndex().getType(), reg)],
+          op.getRows() ? layout.rowSliceRegister(reg) : 0};
+      auto same = llvm::find_if(addends, [&](const Addend &other) {
+        return other.index == addend.index && other.row == addend.row;
+      });
+      if (same != addends.end())
+        same->number =
+            arith::AddFOp::create(rewriter, op.getLoc(), same->number, number);
+      else
+        addends.push_back(addend);
+    }
+    for (ArrayRef<Addend> rest = addends; !rest.empty();
+         rest = rest.drop_front(std::min(numbersAtOnce, rest.size())))
+      bins.add(rest.take_front(numbersAtOnce), op.getCount(), rowsOfLane);
     rewriter.eraseOp(op);
     return success();
   }

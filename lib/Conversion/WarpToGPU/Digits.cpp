@@ -403,5 +403,5 @@ std::optional<SmallVector<Value>> Gatherer::loadDigits() {
   if (areInside)
     return loadAll();
   return choose(all, elementTypes(elements.size()), loadAll,
-                [&] { return loadUnlessEmpty(); });
+                [&] { return loadUnlessEmpty(findBlocks()); });
 }

@@ -84,8 +84,10 @@ private:
                                  function_ref<SmallVector<Value>()> loadThere);
   bool findBlocks();
   SmallVector<Value> loadBlocks();
-  SmallVector<Value> loadEach();
-  SmallVector<Value> loadUnlessEmpty();
+  SmallVector<Value> loadEach(bool isSure);
+  Value areAllThere();
+  SmallVector<Value> loadAny();
+  SmallVector<Value> loadUnlessEmpty(bool inBlocks);
   std::optional<SmallVector<Value>> loadGrid();
   std::optional<SmallVector<Value>> loadDigits();
   Value loadAt(ArrayRef<Value> at, bool isSure);

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/SetVector.h"
 #include <limits>
 
 using namespace mlir;
@@ -120,15 +121,49 @@ Value Gatherer::loadAt(ArrayRef<Value> at, bool isSure) {
   return arith::SelectOp::create(b, loc, inside, loaded, zero);
 }
 
-SmallVector<Value> Gatherer::loadEach() {
+SmallVector<Value> Gatherer::loadEach(bool isSure) {
+  // What one branch computes the other one does not have.
+  for (auto &known : terms)
+    known.clear();
   return llvm::map_to_vector(
-      elements, [&](ArrayRef<Value> at) { return loadAt(at, areInside); });
+      elements, [&](ArrayRef<Value> at) { return loadAt(at, isSure); });
+}
+
+/// Whether all elements of the lane are there: one test of the largest index in
+/// each dimension, where negative ones are large ones.
+Value Gatherer::areAllThere() {
+  Value all;
+  for (auto [dim, size] : llvm::enumerate(view.sizes)) {
+    SetVector<Value> own;
+    for (ArrayRef<Value> at : elements)
+      own.insert(at[dim]);
+    Value largest;
+    for (Value index : own)
+      largest = largest
+                    ? arith::MaxUIOp::create(b, loc, largest, index).getResult()
+                    : index;
+    Value wide = arith::ExtUIOp::create(b, loc, b.getI64Type(), largest);
+    require(all, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, wide,
+                                       size));
+  }
+  return all;
+}
+
+/// Elements of which nothing is known: tested together, if a lane has many, and
+/// one by one where one of them is not there.
+SmallVector<Value> Gatherer::loadAny() {
+  bool inBlocks = findBlocks();
+  if (areInside || elements.size() < leastGrid || inBlocks)
+    return loadUnlessEmpty(inBlocks);
+  return choose(
+      areAllThere(), elementTypes(elements.size()),
+      [&] { return loadEach(/*isSure=*/true); },
+      [&] { return loadUnlessEmpty(/*inBlocks=*/false); });
 }
 
 /// An empty memref is not read at all.
-SmallVector<Value> Gatherer::loadUnlessEmpty() {
-  bool inBlocks = findBlocks();
-  auto loadAll = [&] { return inBlocks ? loadBlocks() : loadEach(); };
+SmallVector<Value> Gatherer::loadUnlessEmpty(bool inBlocks) {
+  auto loadAll = [&] { return inBlocks ? loadBlocks() : loadEach(areInside); };
   if (areInside)
     return loadAll();
   Value nonEmpty;
@@ -207,7 +242,7 @@ std::optional<SmallVector<Value>> Gatherer::loadGrid() {
   if (areInside)
     return loadAll();
   return choose(all, elementTypes(elements.size()), loadAll,
-                [&] { return loadUnlessEmpty(); });
+                [&] { return loadUnlessEmpty(findBlocks()); });
 }
 
 SmallVector<Value> Gatherer::run() {
@@ -218,7 +253,7 @@ SmallVector<Value> Gatherer::run() {
   if (positions.hasDigits(op))
     if (std::optional<SmallVector<Value>> values = loadDigits())
       return *values;
-  return loadUnlessEmpty();
+  return loadAny();
 }
 
 namespace {

@@ -144,7 +144,8 @@ SmallVector<Value> Gatherer::loadRuns() {
   SmallVector<Type> types = elementTypes(elements.size());
   auto loadSingly = [&] { return loadAll(/*inPairs=*/areAligned); };
   if (areClamped)
-    return choose(all, types, loadSingly, [&] { return loadUnlessEmpty(); });
+    return choose(all, types, loadSingly,
+                  [&] { return loadUnlessEmpty(findBlocks()); });
   auto loadThere = [&] {
     return all ? choose(all, types, loadSingly, loadSome) : loadSingly();
   };
