@@ -101,6 +101,27 @@ static std::optional<SumForm> findForm(ArrayRef<IndexKind> kinds) {
   return isBox ? std::optional(SumForm::Pairs) : std::nullopt;
 }
 
+/// Whether bins for each element (CaptureTables.cpp) cost less than sums by
+/// distance, which visit all pairs, hidden ones too: where the elements that
+/// are not numbered by batch entries and heads are few, and the mask hides
+/// some. Windows behind one another hide most.
+static bool prefersBins(AttentionBackwardOp op, const CaptureSum &sum) {
+  constexpr int64_t few = 64, fewOfWindows = 192;
+  if (!op.hasMask())
+    return false;
+  auto type = cast<ShapedType>(op.getCaptures()[sum.capture].getType());
+  int64_t elements = 1;
+  for (unsigned dim : sum.getTableDims()) {
+    if (type.isDynamicDim(dim) || elements > fewOfWindows)
+      return false;
+    elements *= type.getDimSize(dim);
+  }
+  bool hasWindows = llvm::any_of(op.getMask().front(), [](Operation &inner) {
+    return isa<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(inner);
+  });
+  return elements <= (hasWindows ? fewOfWindows : few);
+}
+
 FailureOr<SmallVector<CaptureSum>>
 attn::matchCaptureSums(AttentionBackwardOp op) {
   SmallVector<CaptureSum> sums;
@@ -128,7 +149,8 @@ attn::matchCaptureSums(AttentionBackwardOp op) {
       error.attachNote(CaptureAddOp(other.op).getLoc()) << "here";
       return error;
     }
-    sum.form = *form;
+    bool isTable = form == SumForm::Distances && prefersBins(op, sum);
+    sum.form = isTable ? SumForm::Table : *form;
     sums.push_back(std::move(sum));
   }
   return sums;

@@ -131,14 +131,14 @@ BackwardKernels::ShownBox
 BackwardKernels::findShown(const CaptureSum &sum, Value chunk, int64_t count) {
   constexpr unsigned firstPosition = 4; // of the arguments of a pullback
   SmallVector<unsigned> dims = sum.getTableDims();
-  auto quotient =
-      sum.getIndex(dims.front()).getDefiningOp<arith::FloorDivSIOp>();
-  auto position =
-      quotient ? dyn_cast<BlockArgument>(quotient.getLhs()) : BlockArgument();
-  if (dims.size() != 1 || !position || position.getArgNumber() < firstPosition)
+  Operation *quotient = sum.getIndex(dims.front()).getDefiningOp();
+  if (dims.size() != 1 ||
+      !isa_and_present<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(
+          quotient))
     return {};
-  int64_t divisor = getConstantIntValue(quotient.getRhs()).value_or(0);
-  if (divisor <= 0)
+  auto position = dyn_cast<BlockArgument>(quotient->getOperand(0));
+  int64_t divisor = getConstantIntValue(quotient->getOperand(1)).value_or(0);
+  if (!position || position.getArgNumber() < firstPosition || divisor <= 0)
     return {};
   bool isKey = position.getArgNumber() > firstPosition;
   Value length = isKey ? keyLength : queryLength;

@@ -124,14 +124,19 @@ class Captures:
             if not is_whole:
                 tensor = tensor[at].permute(order) if kept else tensor[at].reshape(1)
             return _signed(tensor.to(device).resolve_neg())
-        type = f"tensor<{'?x' * max(1, len(kept))}{ELEMENTS[x.dtype]}>"
+        shape = [x.shape[dim] for dim in kept] or [1]
 
         def load(index):
             index = [index[dim] for dim in kept] or [0]
-            change = self._placed(index, [x.shape[dim] for dim in kept]) if x.requires_grad else None
+            # Kernels of gradients are made for the number of elements, if these are few.
+            sizes = [size if x.requires_grad and size <= _FEW and _is_computed(i) else "?"
+                     for size, i in zip(shape, index)]
+            type = f"tensor<{'x'.join(map(str, sizes))}x{ELEMENTS[x.dtype]}>"
+            change = self._placed(index, shape) if x.requires_grad else None
             if change is None:
                 return self._load(self._capture(x, make, type), index, x.dtype)
             index, moved, how = change
+            type = f"tensor<{'?x' * len(index)}{ELEMENTS[x.dtype]}>"
             return self._load(self._capture(x, lambda x: moved(make(x)), type, how), index, x.dtype)
         return load
 
@@ -143,7 +148,7 @@ class Captures:
         names = [i.name if isinstance(i, Value) else None for i in index]
         if not {"%i", "%j"} & set(names):
             return None
-        others = [size for name, size in zip(names, shape) if name not in (None, *POSITIONS.values())]
+        others = [size for i, size in zip(index, shape) if _is_computed(i)]
         if others and names.count("%i") + names.count("%j") == 1 and math.prod(others) <= _FEW:
             return None
         names, gathered, texts = names[:], {}, []
@@ -254,6 +259,11 @@ class Captures:
             makers.append(found.make)
         text = NAMES.sub(lambda match: names.get(match[0], match[0]), text)
         return Region(text, captures, sources, makers)
+
+
+def _is_computed(index):
+    """Whether an index is none of the positions themselves, and no number."""
+    return isinstance(index, Value) and index.name not in POSITIONS.values()
 
 
 def _signed(tensor):

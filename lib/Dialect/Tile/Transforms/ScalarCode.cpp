@@ -214,11 +214,16 @@ Digit Digit::match(Value value) {
     digit.isRemainder = true;
     return digit;
   }
-  auto quotient = value.getDefiningOp<arith::FloorDivSIOp>();
-  if (!quotient || !isa<BlockArgument>(quotient.getLhs()))
+  Operation *op = value.getDefiningOp();
+  // Positions are not negative: all divisions are alike.
+  bool isQuotient =
+      isa_and_present<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(op);
+  digit.isRemainder = isa_and_present<arith::RemSIOp, arith::RemUIOp>(op);
+  if ((!isQuotient && !digit.isRemainder) ||
+      !isa<BlockArgument>(op->getOperand(0)))
     return {};
-  digit.position = quotient.getLhs();
-  digit.divisor = getConstantIntValue(quotient.getRhs()).value_or(0);
+  digit.position = op->getOperand(0);
+  digit.divisor = getConstantIntValue(op->getOperand(1)).value_or(0);
   return digit.divisor > 0 ? digit : Digit();
 }
 

@@ -1,0 +1,88 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Gradients of tables that are read at computed indices, some of each query or key, on the
+CPU against float64. The indices are the same functions for both."""
+
+import types
+
+import attn
+import numpy as np
+import pytest
+
+PLAN = "#attn.plan<target = cpu, block_q = 24, block_k = 10>"
+BATCH, HEADS, QUERIES, KEYS = 2, 2, 50, 61
+
+# By name: the sizes of the table, where a letter is a number of batch entries, heads,
+# queries or keys, and its indices. `paths` are numbers of pairs, `kinds` of positions.
+TABLES = {
+    "paths": ("h 20", lambda p: (p.h, p.paths[p.i, p.j])),
+    "paths of a batch": ("b h 20", lambda p: (p.b, p.h, p.paths[p.i, p.j])),
+    "many paths": ("150", lambda p: (p.paths[p.i, p.j] * 7,)),
+    "no heads": ("20", lambda p: (p.paths[p.i, p.j],)),
+    "kinds of both": ("h 8 8", lambda p: (p.h, p.kinds[p.i], p.kinds[p.j])),
+    "kinds before heads": ("8 h 8", lambda p: (p.kinds[p.i], p.h, p.kinds[p.j])),
+    "a row of each query": ("b h q 9", lambda p: (p.b, p.h, p.i, p.j // 7)),
+    "a place of each query": ("b h q 7", lambda p: (p.b, p.h, p.i, p.j % 7)),
+    "of queries alone": ("q 9", lambda p: (p.i, p.j // 7)),
+    "queries at the end": ("h 8 q", lambda p: (p.h, p.kinds[p.j], p.i)),
+    "queries in between": ("8 q h", lambda p: (p.kinds[p.j], p.i, p.h)),
+    "two indices": ("h q 3 5", lambda p: (p.h, p.i, p.j % 3, p.j // 20)),
+    "paths of each query": ("h q 20", lambda p: (p.h, p.i, p.paths[p.i, p.j])),
+    "the query twice": ("q 60", lambda p: (p.i, p.i + p.j % 3)),
+    "each key": ("h 8 k", lambda p: (p.h, p.kinds[p.i], p.j)),
+    "a row of each key": ("b k h 9", lambda p: (p.b, p.j, p.h, p.i // 7)),
+    "chunks of rows": ("h q 70", lambda p: (p.h, p.i, p.j + p.j % 2)),
+    "quotients in chunks": ("h q 150", lambda p: (p.h, p.i, p.j // 1)),
+    "quotients of keys in chunks": ("k 130", lambda p: (p.j, p.i // 1)),
+}
+SIZES = {"b": BATCH, "h": HEADS, "q": QUERIES, "k": KEYS}
+
+
+def reference(q, k, v, d_o, table, indices, mask):
+    """(o, lse, gradient of the table) in float64; indices out of range read 0."""
+    indices = np.array(np.broadcast_arrays(*indices, np.zeros((BATCH, HEADS, QUERIES, KEYS), int))[:-1])
+    sizes = np.array(table.shape).reshape(-1, 1, 1, 1, 1)
+    is_inside = ((indices >= 0) & (indices < sizes)).all(0)
+    indices = tuple(np.clip(indices, 0, sizes - 1))
+    q, k, v, d_o, table = (array.astype(np.float64) for array in (q, k, v, d_o, table))
+    k, v = k.repeat(HEADS, axis=1), v.repeat(HEADS, axis=1)
+    x = np.einsum("bhid,bhjd->bhij", q, k) * q.shape[-1] ** -0.5 + table[indices] * is_inside
+    x = np.where(mask, x, -np.inf)
+    lse = np.log(np.exp(x).sum(-1))
+    weights = np.exp(x - lse[..., None])
+    o = weights @ v
+    d_x = weights * (d_o @ v.swapaxes(2, 3) - (d_o * o).sum(-1, keepdims=True))
+    gradient = np.zeros_like(table)
+    np.add.at(gradient, indices, d_x * is_inside)
+    return o, lse, gradient
+
+
+@pytest.mark.parametrize("is_known, is_causal, plan", [(False, False, PLAN), (True, True, "")],
+                         ids=["any size", "known size, causal"])
+@pytest.mark.parametrize("name", TABLES)
+def test_gradient(name, is_known, is_causal, plan):
+    sizes, indices = TABLES[name]
+    shape = [SIZES.get(size) or int(size) for size in sizes.split()]
+    rng = np.random.default_rng(len(name))
+    q, d_o = (rng.standard_normal((BATCH, HEADS, QUERIES, 16)).astype("f4") for _ in range(2))
+    k, v = (rng.standard_normal((BATCH, 1, KEYS, 16)).astype("f4") for _ in range(2))
+    table = rng.standard_normal(shape).astype("f4")
+    paths = rng.integers(-2, 23, (QUERIES, KEYS)).astype("i4")  # some of none
+    kinds = rng.integers(0, 8, max(QUERIES, KEYS)).astype("i4")
+    at = np.ix_(range(BATCH), range(HEADS), range(QUERIES), range(KEYS))
+    p = types.SimpleNamespace(paths=paths, kinds=kinds, **dict(zip("bhij", at)))
+    o, lse, wanted = reference(q, k, v, d_o, table, indices(p), (p.j <= p.i) | (not is_causal))
+    type = "x".join("?" if size in SIZES or not is_known else size for size in sizes.split())
+    text = attn.attention(
+        "f32", 16, captures=[("paths", "tensor<?x?xi32>"), ("kinds", "tensor<?xi32>"), ("table", f"tensor<{type}xf32>")],
+        score=lambda p: p.x + p.table[indices(p)], mask=(lambda p: p.j <= p.i) if is_causal else None)
+    kernel = attn.compile(text, target="cpu", backward=True, plan=plan)
+    got = [np.full_like(array, np.nan) for array in (q, k, v, table)]
+    kernel.launch(q, k, v, paths, kinds, table, o.astype("f4"), lse.astype("f4"), d_o, *got)
+    assert np.abs(got[3] - wanted).max() < 1e-4
