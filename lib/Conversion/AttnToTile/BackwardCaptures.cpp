@@ -175,6 +175,23 @@ void BackwardKernels::expandAllScores(tile::KernelOp kernel) {
 // Sums by query and key
 //===----------------------------------------------------------------------===//
 
+/// Scores of own queries (or keys, if `isKey`) with a block of the others, and
+/// what goes back to them. `numbers` are those of own queries.
+BackwardKernels::Step
+BackwardKernels::buildPassing(OpBuilder &outer, const BlockNumbers &block,
+                              bool isKey, Value own, const Factors &lhs,
+                              RowNumbers numbers, Value number,
+                              const ShownBox &shown) {
+  Value row = arith::MulIOp::create(b, loc, number, blockColumns);
+  Value passing = coordinates(row, numColumns, 1);
+  if (isKey)
+    numbers = readRowNumbers(block, passing);
+  ScoreCoordinates at{block.batch32, block.head32, isKey ? passing : own,
+                      isKey ? own : passing};
+  Factors rhs = loadFactors(block, !isKey, row, numColumns);
+  return buildAdjoints(outer, lhs, rhs, at, numbers, shown);
+}
+
 /// Sums by query, or by key.
 void BackwardKernels::sumBlocks(bool isKey,
                                 MutableArrayRef<CapturePart> parts) {
@@ -201,15 +218,8 @@ void BackwardKernels::sumBlocks(bool isKey,
 
   OpBuilder outer(loop);
   b.setInsertionPointToStart(loop.getBody());
-  Value row =
-      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
-  Value passing = coordinates(row, numColumns, 1);
-  if (isKey)
-    numbers = readRowNumbers(block, passing);
-  ScoreCoordinates at{block.batch32, block.head32, isKey ? passing : own,
-                      isKey ? own : passing};
-  Factors rhs = loadFactors(block, !isKey, row, numColumns);
-  Step step = buildAdjoints(outer, lhs, rhs, at, numbers);
+  Step step = buildPassing(outer, block, isKey, own, lhs, numbers,
+                           loop.getInductionVar());
   SmallVector<Value> sums = buildAdditions(outer, step, parts);
   for (auto [sum, before] : llvm::zip(sums, loop.getRegionIterArgs()))
     sum = arith::AddFOp::create(b, loc, before, sumColumns(sum));

@@ -144,6 +144,9 @@ private:
   Step buildAdjoints(OpBuilder &outer, const Factors &lhs, const Factors &rhs,
                      const ScoreCoordinates &at, const RowNumbers &rows,
                      const ShownBox &shown = {});
+  Step buildPassing(OpBuilder &outer, const BlockNumbers &block, bool isKey,
+                    Value own, const Factors &lhs, RowNumbers numbers,
+                    Value number, const ShownBox &shown = {});
   SmallVector<Value> buildAdditions(OpBuilder &outer, const Step &step,
                                     ArrayRef<CapturePart> parts);
   Value readQueries(Value view, const BlockNumbers &block, Value queries);
@@ -178,7 +181,7 @@ private:
   SmallVector<Value> getTableSizes(const CaptureSum &sum);
   Value readElement(OpBuilder &outer, const Step &step, const CaptureSum &sum,
                     ArrayRef<Value> sizes);
-  int64_t countBins(PlanAttr plan, bool hasRows);
+  int64_t countBins(PlanAttr plan, bool hasRows, int64_t most);
   ShownBox findShown(const CaptureSum &sum, Value chunk, int64_t count);
   std::pair<PlanAttr, int64_t> chooseBinPlan(bool hasRows,
                                              std::optional<int64_t> elements);

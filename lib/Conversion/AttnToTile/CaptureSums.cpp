@@ -106,7 +106,7 @@ static std::optional<SumForm> findForm(ArrayRef<IndexKind> kinds) {
 /// are not numbered by batch entries and heads are few, and the mask hides
 /// some. Windows behind one another hide most.
 static bool prefersBins(AttentionBackwardOp op, const CaptureSum &sum) {
-  constexpr int64_t few = 64, fewOfWindows = 192;
+  constexpr int64_t few = 136, fewOfWindows = 2 * few;
   if (!op.hasMask())
     return false;
   auto type = cast<ShapedType>(op.getCaptures()[sum.capture].getType());

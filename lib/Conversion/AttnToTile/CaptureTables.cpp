@@ -24,6 +24,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <limits>
 
 using namespace mlir;
 using namespace attn;
@@ -76,12 +77,11 @@ Value BackwardKernels::readElement(OpBuilder &outer, const Step &step,
   return element;
 }
 
-/// How many bins of a plan there is memory for beside its tiles.
-int64_t BackwardKernels::countBins(PlanAttr plan, bool hasRows) {
-  constexpr int64_t step = 8, most = 64, bytesOfNumber = 4;
+/// How many bins a plan for a GPU has memory for beside its tiles, up to
+/// `most`.
+int64_t BackwardKernels::countBins(PlanAttr plan, bool hasRows, int64_t most) {
+  constexpr int64_t step = 8, bytesOfNumber = 4;
   constexpr int64_t barrierBytes = 4096;
-  if (plan.getTarget() == TargetKind::CPU)
-    return most;
   int64_t rows = plan.getBlockQ(), warps = plan.getWarps();
   int64_t bytesOfBin = bytesOfNumber * layout::warpSize * warps;
   if (hasRows)
@@ -93,36 +93,42 @@ int64_t BackwardKernels::countBins(PlanAttr plan, bool hasRows) {
                  barrierBytes -
                  (rows + plan.getStages() * plan.getBlockK()) * bytesOfRow;
   // Some rows of the slot are of no bin.
-  return std::clamp(left / bytesOfBin / step * step - step, step, most);
+  int64_t count = std::max<int64_t>(left, 0) / bytesOfBin / step * step - step;
+  return std::clamp<int64_t>(count, 0, most);
 }
 
-/// A plan in which warps have whole rows: that of the attention, or one of half
-/// as many rows, if that halves the chunks at least.
+/// A plan in which warps have whole rows, that of the attention or one of fewer
+/// rows, and how many bins it has: all scores are made for each chunk, and take
+/// twice the time with half of the rows.
 std::pair<PlanAttr, int64_t>
 BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
-  constexpr int64_t unknown = 64, step = 8;
+  // Distances up to 64 to both sides are 129 elements.
+  constexpr int64_t unknown = 64, known = 136, step = 8;
   PlanAttr plan = attention.getPlanAttr();
-  auto limit = [&](int64_t bins) {
-    return elements ? std::min<int64_t>(bins, llvm::alignTo(*elements, step))
-                    : bins;
-  };
-  if (plan.getTarget() == TargetKind::CPU)
-    return {plan, limit(countBins(plan, hasRows))};
-  auto withRows = [&](int64_t rows) {
-    int64_t warps = std::min(plan.getWarps(), rows / layout::groupRows);
-    return plan.withTiles(rows, plan.getBlockK(), warps, plan.getStages());
-  };
-  PlanAttr whole = withRows(plan.getBlockQ());
-  int64_t bins = limit(countBins(whole, hasRows));
-  int64_t halfRows = whole.getBlockQ() / 2;
-  if (halfRows % layout::groupOfWarpsRows != 0)
-    return {whole, bins};
-  PlanAttr half = withRows(halfRows);
-  int64_t halfBins = limit(countBins(half, hasRows));
   int64_t size = elements.value_or(unknown);
-  bool isBetter =
-      2 * llvm::divideCeil(size, halfBins) < llvm::divideCeil(size, bins);
-  return isBetter ? std::pair(half, halfBins) : std::pair(whole, bins);
+  int64_t most = std::clamp<int64_t>(llvm::alignTo(size, step), step, known);
+  if (plan.getTarget() == TargetKind::CPU)
+    return {plan, most};
+  bool hasGroups = plan::getTarget(plan.getTarget()).hasWarpgroups;
+  int64_t leastRows = hasGroups ? layout::groupOfWarpsRows : layout::groupRows;
+  std::pair<PlanAttr, int64_t> best;
+  int64_t least = std::numeric_limits<int64_t>::max(), cost = 1;
+  for (int64_t rows = plan.getBlockQ(); rows % leastRows == 0;
+       rows /= 2, cost *= 2) {
+    int64_t warps = std::min(plan.getWarps(), rows / layout::groupRows);
+    PlanAttr own =
+        plan.withTiles(rows, plan.getBlockK(), warps, plan.getStages());
+    int64_t bins = countBins(own, hasRows, most);
+    if (bins == 0 && best.first)
+      continue;
+    // Where none fits, what is placed says so.
+    int64_t time = bins == 0 ? least : cost * llvm::divideCeil(size, bins);
+    if (!best.first || time < least || best.second == 0)
+      best = {own, bins};
+    least = std::min(least, time);
+  }
+  best.second = std::max(best.second, step);
+  return best;
 }
 
 /// The keys (or queries) of which a chunk has elements, where the element is
@@ -205,15 +211,8 @@ Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
 
   OpBuilder outer(loop);
   b.setInsertionPointToStart(loop.getBody());
-  Value row =
-      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
-  Value passing = coordinates(row, numColumns, 1);
-  if (isKey)
-    numbers = readRowNumbers(block, passing);
-  ScoreCoordinates position{block.batch32, block.head32, isKey ? passing : own,
-                            isKey ? own : passing};
-  Factors rhs = loadFactors(block, !isKey, row, numColumns);
-  Step step = buildAdjoints(outer, lhs, rhs, position, numbers, shown);
+  Step step = buildPassing(outer, block, isKey, own, lhs, numbers,
+                           loop.getInductionVar(), shown);
   Value added = buildAdditions(outer, step, part)[0];
   Value number = readElement(outer, step, sum, sizes);
   if (numChunks != c1)

@@ -3,7 +3,6 @@
 // RUN: attn-opt %s --convert-warp-to-gpu=chip=sm_80 | FileCheck %s
 
 !tile = !warp.frag<64x16xf32, acc, 4>
-!index = !warp.frag<64x16xi32, acc, 4>
 !column = !warp.frag<1x16xi32, acc, 4>
 
 // Nobody of the warp reads any more; then 16 rows of 512 bytes.
@@ -11,15 +10,28 @@
 // CHECK: nvvm.bar.warp.sync
 // CHECK-COUNT-16: llvm.store %cst{{.*}} : f32, !llvm.ptr<3>
 // CHECK-NOT: llvm.store
-// An index that is out of range is the number of bins.
+// Of both rows of a column one number is added. An index that is out of range is
+// the number of bins.
+// CHECK: arith.addf
 // CHECK: %[[BIN:.*]] = arith.minui %{{.*}}, %c12_i32
 // CHECK: %[[ROW:.*]] = arith.muli %[[BIN]], %c512_i32
 // CHECK: %[[AT:.*]] = arith.addi %{{.*}}, %[[ROW]]
 // CHECK: %[[POINTER:.*]] = llvm.inttoptr %[[AT]]
 // CHECK: %[[OLD:.*]] = llvm.load %[[POINTER]]
-// CHECK: %[[SUM:.*]] = arith.addf %[[OLD]],
-// CHECK: llvm.store %[[SUM]], %[[POINTER]]
-// CHECK-COUNT-7: llvm.store {{.*}} : f32, !llvm.ptr<3>
+// Four bins are read before one is written; what is added to those before it a
+// number takes along where it is the same bin.
+// CHECK-COUNT-3: llvm.load
+// CHECK-NOT: llvm.load
+// CHECK: %[[FIRST:.*]] = arith.addf %[[OLD]],
+// CHECK: %[[SECOND:.*]] = arith.addf
+// CHECK: %[[SAME:.*]] = arith.cmpi eq, %{{.*}}, %[[BIN]]
+// CHECK: %[[BOTH:.*]] = arith.addf %[[SECOND]],
+// CHECK: arith.select %[[SAME]], %[[BOTH]], %[[SECOND]]
+// CHECK-COUNT-5: arith.cmpi eq
+// CHECK-NOT: arith.cmpi
+// CHECK: llvm.store %[[FIRST]], %[[POINTER]]
+// CHECK-COUNT-3: llvm.store {{.*}} : f32, !llvm.ptr<3>
+// CHECK-NOT: llvm.store
 // Each lane adds the columns of 32 lanes, every 32nd bin.
 // CHECK: nvvm.bar.warp.sync
 // CHECK: scf.for %{{.*}} = %{{.*}} to %c12_i32{{.*}} step %c32_i32
@@ -36,8 +48,8 @@ func.func @table(%out: memref<?x12xf32>) {
     %bins = warp.alloc at 0 : !warp.slot<16x128xf32>
     warp.clear_bins %bins : !warp.slot<16x128xf32>
     %value = warp.splat %one : !tile
-    %index = warp.splat %two : !index
-    warp.scatter_add %value, %bins[%index] of 12 : !tile, !warp.slot<16x128xf32>, !index
+    %index = warp.coords %two, 1 : !column
+    warp.scatter_add %value, %bins[%index] of 12 : !tile, !warp.slot<16x128xf32>, !column
     warp.store_bins %bins of 12, %out[%i, %c0] : !warp.slot<16x128xf32>, memref<?x12xf32>
   }
   return
@@ -49,6 +61,10 @@ func.func @table(%out: memref<?x12xf32>) {
 // CHECK: %[[BIN:.*]] = arith.minui %{{.*}}, %c12_i32
 // CHECK: arith.muli %[[BIN]], %c1024_i32
 // CHECK: llvm.getelementptr %{{.*}}[512]
+// Other rows have other bins: of four numbers two pairs are asked.
+// CHECK-COUNT-2: arith.cmpi eq
+// CHECK-NOT: arith.cmpi eq
+// CHECK: llvm.store
 // CHECK: scf.for %{{.*}} step %c4_i32
 // CHECK-COUNT-4: llvm.load {{.*}} -> f32
 // CHECK: llvm.store {{.*}} : f32, !llvm.ptr<1>

@@ -46,3 +46,30 @@ func.func @gather_steps(%columns: memref<?x?xf32, strided<[?, 1], offset: ?>>, %
   }
   return
 }
+
+// Elements of which nothing is known, many of them in a lane: one test of the
+// largest index, and loads as they are; else each is tested.
+// CHECK-LABEL: gpu.func @of_numbers
+// CHECK-COUNT-16: llvm.load
+// CHECK-COUNT-15: arith.maxui
+// CHECK: %[[WIDE:.*]] = arith.extui %{{.*}} : i32 to i64
+// CHECK: %[[ALL:.*]] = arith.cmpi ult, %[[WIDE]], %{{.*}} : i64
+// CHECK: scf.if %[[ALL]]
+// CHECK-NOT: arith.select
+// CHECK-COUNT-16: llvm.load
+// CHECK-NOT: arith.select
+// CHECK: } else {
+// CHECK: arith.select
+// CHECK: llvm.load
+func.func @of_numbers(%numbers: memref<?x?xi32>, %table: memref<?xf32>, %out: memref<?x?xf32>, %at: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @of_numbers blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %rows = warp.coords %at, 0 : !warp.frag<64x1xi32, acc, 4>
+    %columns = warp.coords %at, 1 : !warp.frag<1x32xi32, acc, 4>
+    %n = warp.gather %numbers[%rows, %columns] {inside} : memref<?x?xi32>, (!warp.frag<64x1xi32, acc, 4>, !warp.frag<1x32xi32, acc, 4>) -> !warp.frag<64x32xi32, acc, 4>
+    %x = warp.gather %table[%n] : memref<?xf32>, (!warp.frag<64x32xi32, acc, 4>) -> !warp.frag<64x32xf32, acc, 4>
+    warp.store %x, %out[%c0, %c0] : !warp.frag<64x32xf32, acc, 4>, memref<?x?xf32>
+  }
+  return
+}
