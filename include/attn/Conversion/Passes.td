@@ -165,7 +165,7 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     query and key (`_capture_N_diagonals`, `_capture_N_distances`), sums by element
     where nothing is known of an index, over all scores or those of each query or
     key (`_capture_N_elements`, `_capture_N_table`; all scores once for as many
-    elements as have bins, at most 64), and `_d_cN`, which puts these where the
+    elements as have bins, at most 136), and `_d_cN`, which puts these where the
     indices of `attn.capture_add` say, or stores the gradient of an element for
     each query and key block by block. An index that none of these serves is
     an error.

@@ -17,7 +17,8 @@
 //              of digits of i and j
 //   Pairs      i and j, the last two, of b and h     nothing but b and h
 //   Table      anything, but i and j themselves are  over all pairs, or those
-//              not both among them                   of a query or a key
+//              not both among them; few distances    of a query or a key
+//              behind a mask
 //
 // An index is one of b, h, i and j themselves, or computed: of b and h, or of
 // distances, as in clamp(j - i, -8, 8) + 8 (PositionDigits.h).
