@@ -58,8 +58,8 @@ void populateMemoryPatterns(const FragmentConverter &converter,
 void populateBinPatterns(const FragmentConverter &converter,
                          RewritePatternSet &patterns);
 
-/// Gives all tile.bins slots at the start of the kernel, which are cleared where
-/// those stood.
+/// Gives all tile.bins slots at the start of the kernel, which are cleared
+/// where those stood.
 void placeBins(RewriterBase &rewriter, warp::KernelOp kernel);
 
 /// True for a row of numbers, one for each column of scores.

@@ -138,3 +138,17 @@ func.func @store_bins_indices(%n: index, %out: memref<?x?xf32>) {
   }
   return
 }
+
+// -----
+
+!tile = !warp.frag<64x128xf32, acc, 4>
+func.func @shared_slot(%n: index, %x: f32, %i: i32) {
+  warp.kernel @f blocks(%b, %h, %q) in (%n, %n, %n) warps(4) {
+    %bins = warp.alloc : !warp.slot<64x128xf32>
+    %t = warp.splat %x : !tile
+    warp.store_frag %t to %bins : !tile, !warp.slot<64x128xf32>
+    // expected-error@+1 {{'warp.scatter_add' op has bins in a slot that is used for something else, expected one of warp.alloc for them alone}}
+    warp.scatter_add %t, %bins[%i] of 63 : !tile, !warp.slot<64x128xf32>, i32
+  }
+  return
+}

@@ -448,8 +448,8 @@ SlotType ClearBinsOp::getSlotType(MLIRContext *context, int64_t count,
 }
 
 /// (C1) of operations with bins.
-static LogicalResult verifyBins(Operation *op, SlotType slot, int64_t count,
-                                int64_t rows, int64_t warps) {
+static LogicalResult verifyBins(Operation *op, TypedValue<SlotType> bins,
+                                int64_t count, int64_t rows, int64_t warps) {
   if (count <= 0 || rows < 0 || warps <= 0)
     return op->emitOpError("has ")
            << count << " bins for " << rows << " rows and " << warps
@@ -463,10 +463,17 @@ static LogicalResult verifyBins(Operation *op, SlotType slot, int64_t count,
   }
   SlotType wanted =
       ClearBinsOp::getSlotType(op->getContext(), count, rows, warps);
-  if (slot == wanted)
-    return success();
-  return op->emitOpError("has ")
-         << count << " bins in " << slot << ", expected " << wanted;
+  if (bins.getType() != wanted)
+    return op->emitOpError("has ")
+           << count << " bins in " << bins.getType() << ", expected " << wanted;
+  bool isAlone =
+      bins.getDefiningOp<AllocOp>() &&
+      llvm::all_of(bins.getUsers(),
+                   llvm::IsaPred<ClearBinsOp, ScatterAddOp, StoreBinsOp>);
+  if (!isAlone)
+    return op->emitOpError("has bins in a slot that is used for something "
+                           "else, expected one of warp.alloc for them alone");
+  return success();
 }
 
 LogicalResult ScatterAddOp::verify() {
@@ -480,7 +487,7 @@ LogicalResult ScatterAddOp::verify() {
   if (getRows() != 0 && !isOfRows)
     return emitOpError("adds ")
            << value << " to bins of " << getRows() << " rows";
-  if (failed(verifyBins(*this, getBins().getType(), getCount(), getRows(),
+  if (failed(verifyBins(*this, getBins(), getCount(), getRows(),
                         value.getWarps())))
     return failure();
   if (!stretchesTo(getIndex().getType(), value))
@@ -495,8 +502,7 @@ int64_t StoreBinsOp::getWarps() {
 }
 
 LogicalResult StoreBinsOp::verify() {
-  if (failed(verifyBins(*this, getBins().getType(), getCount(), getRows(),
-                        getWarps())))
+  if (failed(verifyBins(*this, getBins(), getCount(), getRows(), getWarps())))
     return failure();
   auto view = cast<MemRefType>(getView().getType());
   if (view.getRank() < 2 || !view.getElementType().isF32())

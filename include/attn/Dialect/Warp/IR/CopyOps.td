@@ -316,8 +316,8 @@ def Warp_ScatterAddOp : Warp_Op<"scatter_add"> {
     Of `count` bins, or as many for each of `rows` rows. A lane adds its elements
     to its own column, register by register.
 
-    (C1) The slot is that of so many bins of the fragment's warps, the rows are
-         those of the fragment.
+    (C1) The slot is that of so many bins of the fragment's warps, and nothing
+         else; the rows are those of the fragment.
     (C2) The index is an i32 or a fragment of i32 that stretches to the value.
   }];
   let arguments = (ins Warp_FragType:$value, Arg<Warp_SlotType, "", [MemRead, MemWrite]>:$bins,
@@ -336,7 +336,8 @@ def Warp_StoreBinsOp : Warp_Op<"store_bins"> {
     to those of a tile's `rows` that the warp has elements in, sums of the four
     lanes that share a row.
 
-    (C1) The slot is that of so many bins, of some number of warps.
+    (C1) The slot is that of so many bins, of some number of warps, and nothing
+         else.
     (C2) One index per dimension of the memref, of rank 2 or more and f32.
   }];
   let arguments = (ins Arg<Warp_SlotType, "", [MemRead]>:$bins,
