@@ -14,6 +14,7 @@ import types
 import attn
 import numpy as np
 import pytest
+import table_reference
 
 PLAN = "#attn.plan<target = cpu, block_q = 24, block_k = 10>"
 
@@ -76,26 +77,6 @@ TABLES = {
 }
 
 
-def reference(q, k, v, d_o, table, indices, mask):
-    """(o, lse, gradient of the table) in float64; indices out of range read 0."""
-    sizes = np.array(table.shape[1:]).reshape(-1, 1, 1)
-    indices = np.array(np.broadcast_arrays(*indices, mask)[:-1])
-    is_inside = ((indices >= 0) & (indices < sizes)).all(0)
-    indices = (slice(None), *np.clip(indices, 0, sizes - 1))
-    q, k, v, d_o, table = (array.astype(np.float64) for array in (q, k, v, d_o, table))
-    group = q.shape[1] // k.shape[1]
-    k, v = k.repeat(group, axis=1), v.repeat(group, axis=1)
-    x = np.einsum("bhid,bhjd->bhij", q, k) * q.shape[-1] ** -0.5 + table[indices] * is_inside
-    x = np.where(mask, x, -np.inf)
-    lse = np.log(np.exp(x).sum(-1))
-    p = np.exp(x - lse[..., None])
-    o = p @ v
-    d_x = p * (d_o @ v.swapaxes(2, 3) - (d_o * o).sum(-1, keepdims=True))
-    gradient = np.zeros_like(table)
-    np.add.at(gradient, indices, (d_x * is_inside).sum(0))
-    return o, lse, gradient
-
-
 @pytest.mark.parametrize("queries, keys, plan", [(100, 107, PLAN), (107, 30, ""), (9, 90, PLAN)])
 @pytest.mark.parametrize("name", TABLES)
 def test_gradient(name, queries, keys, plan):
@@ -106,8 +87,8 @@ def test_gradient(name, queries, keys, plan):
     table = rng.standard_normal((2, *shape)).astype("f4")
     p = types.SimpleNamespace(i=np.arange(queries)[:, None], j=np.arange(keys)[None, :])
     is_causal = keys <= queries
-    o, lse, wanted = reference(q, k, v, d_o, table, indices_of(p, np),
-                               (p.j <= p.i) | (not is_causal))
+    o, lse, wanted = table_reference.evaluate(
+        q, k, v, d_o, table, (np.arange(2).reshape(2, 1, 1), *indices_of(p, np)), (p.j <= p.i) | (not is_causal))
     text = attn.attention(
         "f32", 16, captures=[("table", f"tensor<{'?x' * table.ndim}f32>")],
         score=lambda p: p.x + p.table[(p.h, *indices_of(p, attn.expression))],

@@ -14,6 +14,7 @@ import types
 import attn
 import numpy as np
 import pytest
+import table_reference
 
 PLAN = "#attn.plan<target = cpu, block_q = 24, block_k = 10>"
 BATCH, HEADS, QUERIES, KEYS = 2, 2, 50, 61
@@ -44,25 +45,6 @@ TABLES = {
 SIZES = {"b": BATCH, "h": HEADS, "q": QUERIES, "k": KEYS}
 
 
-def reference(q, k, v, d_o, table, indices, mask):
-    """(o, lse, gradient of the table) in float64; indices out of range read 0."""
-    indices = np.array(np.broadcast_arrays(*indices, np.zeros((BATCH, HEADS, QUERIES, KEYS), int))[:-1])
-    sizes = np.array(table.shape).reshape(-1, 1, 1, 1, 1)
-    is_inside = ((indices >= 0) & (indices < sizes)).all(0)
-    indices = tuple(np.clip(indices, 0, sizes - 1))
-    q, k, v, d_o, table = (array.astype(np.float64) for array in (q, k, v, d_o, table))
-    k, v = k.repeat(HEADS, axis=1), v.repeat(HEADS, axis=1)
-    x = np.einsum("bhid,bhjd->bhij", q, k) * q.shape[-1] ** -0.5 + table[indices] * is_inside
-    x = np.where(mask, x, -np.inf)
-    lse = np.log(np.exp(x).sum(-1))
-    weights = np.exp(x - lse[..., None])
-    o = weights @ v
-    d_x = weights * (d_o @ v.swapaxes(2, 3) - (d_o * o).sum(-1, keepdims=True))
-    gradient = np.zeros_like(table)
-    np.add.at(gradient, indices, d_x * is_inside)
-    return o, lse, gradient
-
-
 @pytest.mark.parametrize("is_known, is_causal, plan", [(False, False, PLAN), (True, True, "")],
                          ids=["any size", "known size, causal"])
 @pytest.mark.parametrize("name", TABLES)
@@ -77,7 +59,7 @@ def test_gradient(name, is_known, is_causal, plan):
     kinds = rng.integers(0, 8, max(QUERIES, KEYS)).astype("i4")
     at = np.ix_(range(BATCH), range(HEADS), range(QUERIES), range(KEYS))
     p = types.SimpleNamespace(paths=paths, kinds=kinds, **dict(zip("bhij", at)))
-    o, lse, wanted = reference(q, k, v, d_o, table, indices(p), (p.j <= p.i) | (not is_causal))
+    o, lse, wanted = table_reference.evaluate(q, k, v, d_o, table, indices(p), (p.j <= p.i) | (not is_causal))
     type = "x".join("?" if size in SIZES or not is_known else size for size in sizes.split())
     text = attn.attention(
         "f32", 16, captures=[("paths", "tensor<?x?xi32>"), ("kinds", "tensor<?xi32>"), ("table", f"tensor<{type}xf32>")],

@@ -111,7 +111,8 @@ BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
     return {plan, most};
   bool hasGroups = plan::getTarget(plan.getTarget()).hasWarpgroups;
   int64_t leastRows = hasGroups ? layout::groupOfWarpsRows : layout::groupRows;
-  std::pair<PlanAttr, int64_t> best;
+  // Where none fits, what is placed says so.
+  std::pair<PlanAttr, int64_t> best = {plan, step};
   int64_t least = std::numeric_limits<int64_t>::max(), cost = 1;
   for (int64_t rows = plan.getBlockQ(); rows % leastRows == 0;
        rows /= 2, cost *= 2) {
@@ -119,15 +120,14 @@ BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
     PlanAttr own =
         plan.withTiles(rows, plan.getBlockK(), warps, plan.getStages());
     int64_t bins = countBins(own, hasRows, most);
-    if (bins == 0 && best.first)
+    if (bins == 0)
       continue;
-    // Where none fits, what is placed says so.
-    int64_t time = bins == 0 ? least : cost * llvm::divideCeil(size, bins);
-    if (!best.first || time < least || best.second == 0)
-      best = {own, bins};
-    least = std::min(least, time);
+    int64_t time = cost * llvm::divideCeil(size, bins);
+    if (time >= least)
+      continue;
+    best = {own, bins};
+    least = time;
   }
-  best.second = std::max(best.second, step);
   return best;
 }
 
