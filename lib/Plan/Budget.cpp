@@ -256,7 +256,8 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
     return sharing;
   if (target.sm == 0)
     return findCPUObstacle(tiles, target);
-  if (target.hasWarpgroups) {
+  const layout::ProductTraits &product = chooseProduct(workload, target);
+  if (product.isAsync) {
     if (tiles.warps != 4 && tiles.warps != 8 && tiles.warps != 12 &&
         tiles.warps != 16)
       return outside("warps", tiles.warps, "4, 8, 12 or 16", target);
@@ -264,7 +265,6 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
              tiles.warps != 8) {
     return outside("warps", tiles.warps, "1, 2, 4 or 8", target);
   }
-  const layout::ProductTraits &product = chooseProduct(workload, target);
   int64_t rows = product.rows * (tiles.warps / product.warpsAtOnce);
   if (product.isAsync) {
     if (tiles.blockQ % rows)

@@ -27,10 +27,16 @@
 // three blocks for a multiprocessor take 0.82 to 0.99 of the time of two, with
 // 2048 keys 1.1 times as long.
 //
+// Products of f32 take ten times as long, so that fewer keys are worth a part,
+// and one block leaves half of a multiprocessor idle.
+//
 //===----------------------------------------------------------------------===//
 
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
 #include "attn/Plan/ChoosePlans.h"
 #include "attn/Plan/Plan.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 
@@ -44,14 +50,21 @@ static constexpr int64_t fewKeys = 1024;
 static constexpr int64_t mostHeads = 8;
 /// The most parts, and of a kernel that has the variants of all sizes.
 static constexpr int64_t mostParts = 64, mostOfAll = 32;
-/// A part has at least so many keys, of two parts each.
-static constexpr int64_t keysPerPart = 256, keysPerHalf = 1024;
-/// Where queries fill tiles there is more to merge: then so many.
-static constexpr int64_t keysPerPartOfTiles = 2048, mostQueries = 1024;
+
+namespace {
+/// What is worth the merging of parts.
+struct Worth {
+  /// A part has at least so many keys, of two parts each.
+  int64_t keysPerPart, keysPerHalf;
+  /// Where queries fill tiles there is more to merge: then so many.
+  int64_t keysPerPartOfTiles, mostQueries;
+};
+} // namespace
+static constexpr Worth ofHalves{256, 1024, 2048, 1024},
+    ofF32{64, 128, 128, 4096};
 
 static bool isWanted(const Workload &workload) {
-  return !workload.isBackward && !workload.isJvp &&
-         workload.elementBytes == 2 && !workload.hasDropout;
+  return !workload.isBackward && !workload.isJvp && !workload.hasDropout;
 }
 
 namespace {
@@ -64,6 +77,9 @@ public:
   SmallVector<PlanCase> pick();
 
 private:
+  void setTilesOfF32(int64_t rows);
+  void setRows(int64_t packed);
+  void shareKeysOfOneHead();
   void setStages();
   void consider(LaunchCondition condition);
   void compare(LaunchCondition &condition, int64_t factor,
@@ -83,7 +99,11 @@ private:
   TargetKind target;
   bool isForOneLaunch;
   int64_t dim, keys = 0; // 0: not known
-  Tiles tiles{/*blockQ=*/64, /*blockK=*/64, /*warps=*/4, /*stages=*/2};
+  Worth worth = ofHalves;
+  /// Blocks of a multiprocessor: of tiles with few queries, and of full ones.
+  int64_t fillOfFew = 1, fillOfFull = 1;
+  static constexpr int64_t fullRows = 64;
+  Tiles tiles{/*blockQ=*/fullRows, /*blockK=*/64, /*warps=*/4, /*stages=*/2};
   SmallVector<PlanCase> cases;
 };
 } // namespace
@@ -97,10 +117,47 @@ DecodePlans::DecodePlans(ScoredOp op, const Workload &workload,
   auto key = cast<RankedTensorType>(op.getKey().getType());
   if (!key.isDynamicDim(lengthDim))
     keys = key.getDimSize(lengthDim);
+  if (workload.elementBytes == 4)
+    return; // setRows
   tiles.onGrid = getTarget(target).hasWarpgroups;
   // Wider ones fill shared memory alone.
   if (tiles.onGrid && dim <= 128)
-    tiles.blocksPerSM = 2;
+    tiles.blocksPerSM = fillOfFull = 2;
+}
+
+/// A warp for each 16 rows, and as many keys as leave registers, and room for
+/// two warps on each quarter of a multiprocessor, of few rows one.
+void DecodePlans::setTilesOfF32(int64_t rows) {
+  constexpr int64_t mostWarps = 8, fewWarps = 4;
+  worth = ofF32;
+  tiles.stages = 1;
+  tiles.blockQ = rows;
+  tiles.warps = rows / layout::groupRows;
+  bool isFull = rows == fullRows;
+  const TargetInfo &info = getTarget(target);
+  for (int64_t blockK : {64, 32, 16}) {
+    if (blockK == 64 && (dim > 64 || !isFull))
+      continue;
+    tiles.blockK = blockK;
+    int64_t blocks =
+        blocksPerSM(computeBudget(workload, tiles, info), tiles, info);
+    fillOfFew = fillOfFull =
+        std::clamp<int64_t>(blocks, 1, mostWarps / tiles.warps);
+    if (blocks * tiles.warps >= (isFull ? mostWarps : fewWarps))
+      return;
+  }
+}
+
+/// As many rows as the queries of `packed` heads, if they are known, which have
+/// eight rows each.
+void DecodePlans::setRows(int64_t packed) {
+  tiles.packedHeads = packed;
+  if (workload.elementBytes != 4)
+    return;
+  int64_t rows = std::max({layout::groupRows, layout::rowsOfSwizzle * packed,
+                           workload.queries * packed});
+  bool isKnown = workload.queries != 0 && rows <= fullRows;
+  setTilesOfF32(isKnown ? llvm::PowerOf2Ceil(rows) : fullRows);
 }
 
 /// A part has a multiprocessor to itself more often than not, and asks for keys
@@ -163,22 +220,23 @@ bool DecodePlans::considerFewKeys(LaunchCondition condition) {
   return keys != 0 && cases.size() != before;
 }
 
-/// Where `condition` holds: as many parts as fill the multiprocessors once.
+/// Where `condition` holds: as many parts as fill the multiprocessors.
 void DecodePlans::shareKeys(const LaunchCondition &condition) {
   int64_t heads = workload.headsPerKeyHead;
   int64_t most = isForOneLaunch ? mostParts : mostOfAll;
   for (int64_t parts = most; parts != 1; parts /= 2) {
     tiles.splitKeys = parts;
-    int64_t least = parts * (parts == 2 ? keysPerHalf : keysPerPart);
+    int64_t least =
+        parts * (parts == 2 ? worth.keysPerHalf : worth.keysPerPart);
     LaunchCondition sized = condition;
     if (seesFew(least) || !requireKeys(sized, least))
       continue;
     int64_t perTile =
         heads == 0 ? tiles.packedHeads : std::min(tiles.packedHeads, heads);
-    compare(sized, parts, LaunchQuantity::BatchHeads, perTile);
+    compare(sized, parts, LaunchQuantity::BatchHeads, perTile * fillOfFew);
     // A tile has no rows of other key heads.
     if (heads == 0 && perTile != 1)
-      compare(sized, parts, LaunchQuantity::BatchKeyHeads, 1);
+      compare(sized, parts, LaunchQuantity::BatchKeyHeads, fillOfFew);
     setStages();
     consider(std::move(sized));
   }
@@ -190,40 +248,51 @@ void DecodePlans::shareKeys(const LaunchCondition &condition) {
 
 /// A prompt in chunks: tiles are full, and fewer than multiprocessors.
 void DecodePlans::shareKeysOfFullTiles() {
-  tiles.packedHeads = 1;
+  setRows(/*packed=*/1);
   for (int64_t parts : {8, 4, 2}) {
     tiles.splitKeys = parts;
-    int64_t least = parts * keysPerPartOfTiles;
-    LaunchCondition condition = limitQueries(mostQueries);
+    int64_t least = parts * worth.keysPerPartOfTiles;
+    LaunchCondition condition = limitQueries(worth.mostQueries);
     if (seesFew(least) || !requireKeys(condition, least))
       continue;
-    int64_t fill = tiles.blocksPerSM;
     compare(condition, parts,
             {LaunchQuantity::BatchHeads, LaunchQuantity::QueryLength},
-            tiles.blockQ * fill);
+            tiles.blockQ * fillOfFull);
     setStages();
     consider(std::move(condition));
   }
 }
 
-SmallVector<PlanCase> DecodePlans::pick() {
-  // A head by itself is the same for all rows of a tile, and so is what a mask
-  // reads of it.
-  if (isForOneLaunch && workload.headsPerKeyHead == 0 &&
-      workload.queries <= tiles.blockQ) {
-    LaunchCondition condition = limitQueries(tiles.blockQ);
+/// A head by itself is the same for all rows of a tile, and so is what a mask
+/// reads of it.
+void DecodePlans::shareKeysOfOneHead() {
+  setRows(/*packed=*/1);
+  bool hasFewRows = workload.elementBytes == 4 && workload.queries == 0;
+  for (int64_t rows = hasFewRows ? layout::groupRows : tiles.blockQ;
+       rows <= fullRows; rows *= 2) {
+    if (hasFewRows)
+      setTilesOfF32(rows);
+    LaunchCondition condition = limitQueries(rows);
     condition.comparisons.push_back({{1, {LaunchQuantity::BatchHeads}},
                                      {1, {LaunchQuantity::BatchKeyHeads}},
                                      QuantityComparison::Kind::LessEqual});
     shareKeys(condition);
+    if (workload.queries != 0)
+      return;
   }
+}
+
+SmallVector<PlanCase> DecodePlans::pick() {
+  if (isForOneLaunch && workload.headsPerKeyHead == 0 &&
+      workload.queries <= fullRows)
+    shareKeysOfOneHead();
   // As many heads as the queries leave rows for; few queries come first.
   for (int64_t packed = mostHeads; packed != 0; packed /= 2) {
-    tiles.packedHeads = packed;
-    int64_t queries = tiles.blockQ / packed;
+    int64_t queries = fullRows / packed;
     int64_t heads = workload.headsPerKeyHead;
     if ((heads != 0 && packed > heads) || workload.queries > queries)
       continue;
+    setRows(packed);
     shareKeys(limitQueries(queries));
     // Fewer heads in a tile are for more queries.
     if (workload.queries != 0)

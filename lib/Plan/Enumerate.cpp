@@ -63,10 +63,16 @@ SmallVector<PlanAttr> plan::enumeratePlans(const Workload &workload,
           consider(tiles);
       }
   };
+  // Of f32 16 keys at a time leave registers.
+  SmallVector<int64_t> fewKeys;
+  if (workload.elementBytes == 4)
+    fewKeys.push_back(16);
   if (info.hasWarpgroups) {
     bool isWide = std::max(workload.headDim, workload.valueHeadDim) > 128;
     for (int64_t groups : {1, 2, 3, 4})
-      for (int64_t blockK : {32, 48, 64, 80, 96, 112, 128, 160, 192})
+      for (int64_t blockK : llvm::concat<const int64_t>(
+               fewKeys,
+               ArrayRef<int64_t>{32, 48, 64, 80, 96, 112, 128, 160, 192}))
         for (int64_t stages : {1, 2, 3})
           // Gradients by 48 keys take 1.1 to 1.7 times as long as by 32 (21
           // masks and scores on an H100, d = 64 and 128).
@@ -77,7 +83,8 @@ SmallVector<PlanAttr> plan::enumeratePlans(const Workload &workload,
     return plans;
   }
   for (int64_t blockQ : {64, 128})
-    for (int64_t blockK : {32, 64, 128})
+    for (int64_t blockK :
+         llvm::concat<const int64_t>(fewKeys, ArrayRef<int64_t>{32, 64, 128}))
       for (int64_t warps : {4, 8})
         for (int64_t stages : {1, 2, 3})
           for (bool qInRegisters : {false, true})

@@ -110,7 +110,8 @@ struct Row {
 // with 48 keys at d = 128 (ptxas 13.0). f32: the fastest of a few on an H100, d
 // = 64 and 128, s = 4096: 32 rows per warp split each key once for two
 // products; causal at d = 128, 16 keys are 1.04 to 1.08 times as fast as 32 (s
-// = 1024 and 4096), 0.94 without a mask.
+// = 1024 and 4096), 0.94 without a mask. With few tiles 64 x 64 are 1.5 to 2.0
+// times as fast (see sm_90a).
 // Maps of blocks (see sm_90a; d = 64 and 128, one block in ten): 64 by 64 are
 // 4.0 and 3.8 times as fast with 64 x 64 tiles, at d = 128 128 by 128 1.4 times
 // with 32 keys, which 48 do not divide.
@@ -124,9 +125,15 @@ static const Row sm80Rows[] = {
     Row(2, 64, {128, 64, 4, 2, true}),
     Row(2, 128, {128, 48, 4, 2, false}),
     Row(2, 256, {64, 64, 4, 1, false}),
+    Row(4, 64, {64, 64, 4, 1, false}).plain().rows(128),
     Row(4, 64, {128, 32, 4, 1, false}),
+    Row(4, 128, {64, 32, 4, 1, false}).plain().rows(128),
     Row(4, 128, {128, 16, 4, 1, false}).mask(true),
     Row(4, 128, {128, 32, 4, 1, false}),
+    Row(4, 160, {64, 32, 4, 1, false}).plain().rows(64),
+    Row(4, 160, {128, 32, 8, 1, false}),
+    Row(4, 192, {64, 16, 4, 1, false}).plain().rows(64),
+    Row(4, 192, {128, 16, 8, 1, false}),
     Row(4, 256, {64, 32, 4, 1, false}),
 };
 
@@ -159,7 +166,10 @@ static const Row sm80Rows[] = {
 // Which tiles short and long rows want at d = 64 and 128: an H100
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
-// (test/Benchmark/results/short-tiles.json). f32: as on sm_80.
+// (test/Benchmark/results/short-tiles.json). f32: as on sm_80; of an H200, 64 x
+// 64 are 1.8 and 1.9 times as fast as 128 x 32 where each has a multiprocessor
+// (d = 64, 128; full 0.90), at d = 256 64 x 32 1.3 times as 128 x 32 (full
+// 0.64).
 //
 // Tiles of a map of blocks lie in one block each: pairs of others are tested
 // one by one. Of an H200, s = 8192, 1 to 50 % of the blocks shown: blocks of 64
@@ -242,9 +252,12 @@ static const Row sm90Rows[] = {
     Row(2, 160, {128, 64, 8, 3, false}),
     Row(2, 192, {128, 128, 8, 2, false}).maxValue(128),
     Row(2, 256, {128, 64, 8, 2, false}),
+    Row(4, 64, {64, 64, 4, 1, false}).plain().rows(128),
+    Row(4, 128, {64, 32, 4, 1, false}).plain().rows(128),
     Row(4, 64, {128, 32, 4, 2, false}),
     Row(4, 128, {128, 32, 4, 1, false}),
-    Row(4, 256, {64, 32, 4, 1, false}),
+    Row(4, 256, {64, 32, 4, 1, false}).plain().rows(64),
+    Row(4, 256, {128, 32, 8, 1, false}),
 };
 
 // Gradients, 16-bit: the fastest of the few tiles that were timed on an H100, d
@@ -280,7 +293,6 @@ static const Row sm80BackwardRows[] = {
     Row(2, 128, {64, 64, 4, 2, false}).backward(),
     Row(2, 256, {64, 32, 4, 1, false}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
-    Row(4, 128, {64, 32, 4, 1, false}).backward(),
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
 };
 // Two programs at d = 64: a third stage makes them 1.00 to 1.03 times as fast,
@@ -375,7 +387,6 @@ static const Row sm90BackwardRows[] = {
     Row(2, 256, {128, 32, 8, 2, false, 240}).backward().pullback(true),
     Row(2, 256, {128, 64, 8, 1, false, 240}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
-    Row(4, 128, {64, 32, 4, 1, false}).backward(),
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
 };
 

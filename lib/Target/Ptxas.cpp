@@ -111,7 +111,13 @@ void attn::dropKernel(std::string &ptx, StringRef kernel) {
   bool isSaid = said != std::string::npos &&
                 (before == std::string::npos || before < said);
   size_t begin = ptx.rfind('\n', isSaid ? said : entry) + 1;
-  ptx.erase(begin, end + last.size() - begin);
+  // What others need, shared memory, may be declared behind that comment.
+  std::string kept;
+  for (StringRef line :
+       llvm::split(StringRef(ptx).slice(begin, ptx.rfind('\n', entry)), '\n'))
+    if (line.starts_with(".extern"))
+      (kept += line) += '\n';
+  ptx.replace(begin, end + last.size() - begin, kept);
 }
 
 void attn::allowOneBlock(std::string &ptx, StringRef kernel) {

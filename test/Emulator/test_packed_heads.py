@@ -63,3 +63,25 @@ def test_plans_that_sizes_pick(target, change, shared, blocks):
     assert shared in plan and ("split_keys" in plan) == ("split_keys" in shared)
     assert (f"blocks_per_sm = {blocks}" in plan) == (target == "sm_90a")
     assert run(case, artifact) == []
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("change, wanted", [
+    (dict(kv_heads=2, group=1, queries=1, keys=700, causal="bottom_right"), "block_q = 16, block_k = 32, split_keys = 8>"),
+    (dict(kv_heads=2, group=1, queries=20, keys=300), "block_q = 32, block_k = 32, warps = 2, split_keys = 4>"),
+    (dict(kv_heads=1, queries=2, keys=600, window=(300, 0, "bottom_right"), f32_products="ieee"),
+     "block_q = 64, block_k = 64, warps = 4, split_keys = 4, packed_heads = 8>"),
+    (dict(kv_heads=1, group=2, queries=16, keys=330, head_dim=128, value_dim=96),
+     "block_q = 64, block_k = 32, warps = 4, split_keys = 4, packed_heads = 4>"),
+    (dict(kv_heads=1, group=2, queries=150, keys=270, alibi="bottom_right"),
+     "block_q = 64, block_k = 64, warps = 4, split_keys = 2>")], ids=str)
+def test_plans_of_f32_that_sizes_pick(target, change, wanted):
+    """A warp for each 16 rows, and parts of few keys."""
+    case = dataclasses.replace(CASE, element="f32", **change)
+    heads = case.batch * case.kv_heads
+    sizes = dict(query_length=case.queries, key_length=case.keys, batch_heads=heads * case.group,
+                 batch_key_heads=heads, multiprocessors=16)
+    artifact = Artifact(attn.compile(case.program(), target=target, sizes=sizes).bytes)
+    plan = artifact.manifest["variants"][0]["plan"]
+    assert wanted in plan, plan
+    assert run(case, artifact) == []

@@ -45,3 +45,16 @@ func.func @many(%q: tensor<?x32x17x64xbf16>, %k: tensor<?x8x?x64xbf16>) -> tenso
     : (tensor<?x32x17x64xbf16>, tensor<?x8x?x64xbf16>, tensor<?x8x?x64xbf16>) -> (tensor<?x32x17x64xbf16>, tensor<?x32x17xf32>)
   return %o : tensor<?x32x17x64xbf16>
 }
+
+// Of f32 a warp has 16 rows of the eight of each head, and fewer keys are worth a
+// part.
+// RUN: attn-compile %s --function=f32 --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=F32
+// RUN: attn-compile %s --function=f32 --target=sm_80 --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=F32
+// F32: compiled in 6 variants: key_length >= 2048 and 2 * batch_heads <= multiprocessors -> {{[^;]*}}, block_q = 32, block_k = 32, warps = 2, split_keys = 32, packed_heads = 4>;
+// F32-SAME: key_length >= 256 and batch_heads <= 4 * multiprocessors -> {{[^;]*}}, split_keys = 4, packed_heads = 4>;
+// F32-SAME: block_q = 32, block_k = 32, warps = 2, packed_heads = 4>{{$}}
+func.func @f32(%q: tensor<?x32x1x64xf32>, %k: tensor<?x8x?x64xf32>) -> tensor<?x32x1x64xf32> {
+  %o, %lse = attn.attention %q, %k, %k
+    : (tensor<?x32x1x64xf32>, tensor<?x8x?x64xf32>, tensor<?x8x?x64xf32>) -> (tensor<?x32x1x64xf32>, tensor<?x32x1xf32>)
+  return %o : tensor<?x32x1x64xf32>
+}

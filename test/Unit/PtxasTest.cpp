@@ -97,6 +97,14 @@ TEST(Ptxas, DroppedKernels) {
   EXPECT_EQ(ptx, head + second + third);
   dropKernel(ptx, "g");
   EXPECT_EQ(ptx, head + second);
+  // What stands between that comment and a kernel is not its own.
+  const std::string shared =
+      ".extern .shared .align 128 .b8 attn_shared_memory[];\n";
+  const std::string begins =
+      "\t// .globl\th\n" + shared + "\n.visible .entry h()\n{\n\tret;\n}\n";
+  ptx = head + begins + second;
+  dropKernel(ptx, "h");
+  EXPECT_EQ(ptx, head + shared + second);
   const std::string bare = ".visible .entry f()\n{\n\tret;\n}\n";
   ptx = head + second + bare;
   dropKernel(ptx, "f");

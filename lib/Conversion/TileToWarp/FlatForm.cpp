@@ -269,9 +269,13 @@ static LogicalResult checkPlan(tile::KernelOp kernel,
   PlanAttr plan = kernel.getPlan();
   if (plan.getTarget() == TargetKind::CPU)
     return kernel.emitOpError("has a plan for cpu, expected one for a GPU");
-  bool hasProducts =
-      kernel.walk([](vector::ContractionOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  // Those of f32 are of single warps.
+  auto isOfGroups = [](vector::ContractionOp product) {
+    return product.getLhsType().getElementType().isF32()
+               ? WalkResult::advance()
+               : WalkResult::interrupt();
+  };
+  bool hasProducts = kernel.walk(isOfGroups).wasInterrupted();
   if (hasProducts && target.hasWarpgroups && plan.getWarps() % 4 != 0)
     return kernel.emitOpError("has a plan of ")
            << plan.getWarps() << " warps for products on " << target.name

@@ -1,5 +1,5 @@
 // RUN: attn-compile %s --emit=tile --target=sm_80 --plan="#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4>" --function=wide | FileCheck %s --check-prefix=ONE
-// RUN: attn-compile %s --emit=tile --target=sm_90a --function=wide | FileCheck %s --check-prefix=ONE
+// RUN: attn-compile %s --emit=tile --target=sm_90a --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 4>" --function=wide | FileCheck %s --check-prefix=ONE
 // RUN: attn-compile %s --emit=tile --target=sm_80 --plan="#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4>" --function=wide --enable-pass=tile-peel-masks | FileCheck %s --check-prefix=TWO
 // RUN: attn-compile %s --emit=tile --target=sm_80 --function=short | FileCheck %s --check-prefix=TWO
 // RUN: attn-compile %s --emit=tile --target=sm_80 --function=narrow | FileCheck %s --check-prefix=TWO
