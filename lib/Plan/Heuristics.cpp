@@ -107,14 +107,10 @@ struct Row {
 // to 16384. At d = 128 block_k = 48 is as fast as 64 with a mask and 3 % slower
 // without, but spills nothing, also where the driver compiles it for sm_90.
 // Random numbers take registers that are not there with the queries in them, or
-// with 48 keys at d = 128 (ptxas 13.0). f32: the fastest of a few on an H100, d
-// = 64 and 128, s = 4096: 32 rows per warp split each key once for two
-// products; causal at d = 128, 16 keys are 1.04 to 1.08 times as fast as 32 (s
-// = 1024 and 4096), 0.94 without a mask. With few tiles 64 x 64 are 1.5 to 2.0
-// times as fast (see sm_90a).
-// Maps of blocks (see sm_90a; d = 64 and 128, one block in ten): 64 by 64 are
-// 4.0 and 3.8 times as fast with 64 x 64 tiles, at d = 128 128 by 128 1.4 times
-// with 32 keys, which 48 do not divide.
+// with 48 keys at d = 128 (ptxas 13.0). f32: see sm_90a; at d = 128 ptxas
+// spills 630 bytes of 128 x 32. Maps of blocks (see sm_90a; d = 64 and 128, one
+// block in ten): 64 by 64 are 4.0 and 3.8 times as fast with 64 x 64 tiles, at
+// d = 128 128 by 128 1.4 times with 32 keys, which 48 do not divide.
 static const Row sm80Rows[] = {
     Row(2, 64, {128, 64, 4, 2, false}).dropout(true),
     Row(2, 128, {128, 32, 4, 2, false}).dropout(true),
@@ -127,9 +123,10 @@ static const Row sm80Rows[] = {
     Row(2, 256, {64, 64, 4, 1, false}),
     Row(4, 64, {64, 64, 4, 1, false}).plain().rows(128),
     Row(4, 64, {128, 32, 4, 1, false}),
+    Row(4, 128, {64, 32, 4, 1, false}).mask(true),
     Row(4, 128, {64, 32, 4, 1, false}).plain().rows(128),
-    Row(4, 128, {128, 16, 4, 1, false}).mask(true),
-    Row(4, 128, {128, 32, 4, 1, false}),
+    Row(4, 96, {128, 32, 4, 1, false}),
+    Row(4, 128, {128, 16, 4, 1, false}),
     Row(4, 160, {64, 32, 4, 1, false}).plain().rows(64),
     Row(4, 160, {128, 32, 8, 1, false}),
     Row(4, 192, {64, 16, 4, 1, false}).plain().rows(64),
@@ -166,10 +163,15 @@ static const Row sm80Rows[] = {
 // Which tiles short and long rows want at d = 64 and 128: an H100
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
-// (test/Benchmark/results/short-tiles.json). f32: as on sm_80; of an H200, 64 x
-// 64 are 1.8 and 1.9 times as fast as 128 x 32 where each has a multiprocessor
-// (d = 64, 128; full 0.90), at d = 256 64 x 32 1.3 times as 128 x 32 (full
-// 0.64).
+// (test/Benchmark/results/short-tiles.json).
+//
+// f32, of an H200: 32 rows for a warp split each key once for two products: 8 x
+// 16 heads of 1024 tokens take 0.71 (d = 112) to 0.91 (d = 64) of the time of
+// 16 rows. But a step of 64 x 32 takes half as long as one of 128 x 32: where
+// each tile has a multiprocessor they take 0.55, behind a causal mask 4 x 12
+// heads of 577 tokens 0.7 and 8 x 16 of 1024 0.97 to 1.05 (d = 112 and 128). At
+// d = 256 128 x 32 by 8 warps takes 0.64 of the time of 64 x 32, with few tiles
+// 1.25.
 //
 // Tiles of a map of blocks lie in one block each: pairs of others are tested
 // one by one. Of an H200, s = 8192, 1 to 50 % of the blocks shown: blocks of 64
@@ -253,8 +255,9 @@ static const Row sm90Rows[] = {
     Row(2, 192, {128, 128, 8, 2, false}).maxValue(128),
     Row(2, 256, {128, 64, 8, 2, false}),
     Row(4, 64, {64, 64, 4, 1, false}).plain().rows(128),
-    Row(4, 128, {64, 32, 4, 1, false}).plain().rows(128),
     Row(4, 64, {128, 32, 4, 2, false}),
+    Row(4, 128, {64, 32, 4, 1, false}).mask(true),
+    Row(4, 128, {64, 32, 4, 1, false}).plain().rows(128),
     Row(4, 128, {128, 32, 4, 1, false}),
     Row(4, 256, {64, 32, 4, 1, false}).plain().rows(64),
     Row(4, 256, {128, 32, 8, 1, false}),
@@ -265,17 +268,19 @@ static const Row sm90Rows[] = {
 // 128 x 32 is 1.05 to 1.14 times as fast as 64 x 64 (s = 1024 and 4096); d =
 // 128, one program with all products: 128 x 64 is 1.05 to 1.11 times as fast as
 // 64 x 64 (s = 1024 to 16384; causal 0.97 at 1024, 1.05 and 1.08 from 4096 on).
-// f32 and larger dimensions: chosen to fit. So are those of d = 128 whose score
-// functions or random numbers want registers: with 64 keys they spill 100 to
-// 3,200 bytes (ptxas 13.0), with 32 at most 380; score functions that are not
-// linear none with a third stage, which leaves d_query no more than 128 rows
-// (16 of them, in any order or not, under a causal mask). Of warpgroups a
-// softcap spills 260 bytes with 64 keys and is 1.07 times as fast as with 32,
-// where consumers have 240 registers (s = 8192); these make ALiBi 1.03 and
-// documents 1.05 times as fast, causal attention 0.99. Maps of blocks: both
-// programs have tiles of two sizes, each once of queries. One block in ten of
-// 64 by 64, code on an H200, is 2.4 times as fast with 64 x 32 at d = 64, 1.16
-// times at d = 128.
+// Larger dimensions: chosen to fit. f32, of an H200, 2 x 32 heads of 577 tokens
+// and 8 x 16 of 1024: 64 x 32 takes 0.78 to 0.97 of the time of 64 x 16 at d =
+// 80 to 112 and 192, 1.03 to 1.07 at d = 128 and 256. So are those of d = 128
+// whose score functions or random numbers want registers: with 64 keys they
+// spill 100 to 3,200 bytes (ptxas 13.0), with 32 at most 380; score functions
+// that are not linear none with a third stage, which leaves d_query no more
+// than 128 rows (16 of them, in any order or not, under a causal mask). Of
+// warpgroups a softcap spills 260 bytes with 64 keys and is 1.07 times as fast
+// as with 32, where consumers have 240 registers (s = 8192); these make
+// ALiBi 1.03 and documents 1.05 times as fast, causal attention 0.99. Maps of
+// blocks: both programs have tiles of two sizes, each once of queries. One
+// block in ten of 64 by 64, code on an H200, is 2.4 times as fast with 64 x 32
+// at d = 64, 1.16 times at d = 128.
 static const Row sm80BackwardRows[] = {
     Row(2, 64, {128, 32, 4, 2, false}).backward().blocks(128, 128),
     Row(2, 64, {64, 32, 4, 2, false}).backward().blocks(64, 64),
@@ -293,6 +298,9 @@ static const Row sm80BackwardRows[] = {
     Row(2, 128, {64, 64, 4, 2, false}).backward(),
     Row(2, 256, {64, 32, 4, 1, false}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
+    Row(4, 112, {64, 32, 4, 1, false}).backward(),
+    Row(4, 128, {64, 16, 4, 1, false}).backward(),
+    Row(4, 192, {64, 32, 4, 1, false}).backward(),
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
 };
 // Two programs at d = 64: a third stage makes them 1.00 to 1.03 times as fast,
@@ -387,6 +395,9 @@ static const Row sm90BackwardRows[] = {
     Row(2, 256, {128, 32, 8, 2, false, 240}).backward().pullback(true),
     Row(2, 256, {128, 64, 8, 1, false, 240}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
+    Row(4, 112, {64, 32, 4, 1, false}).backward(),
+    Row(4, 128, {64, 16, 4, 1, false}).backward(),
+    Row(4, 192, {64, 32, 4, 1, false}).backward(),
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
 };
 

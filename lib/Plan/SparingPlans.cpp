@@ -31,6 +31,8 @@ struct RankedPlan {
     left = limit - budget.registers();
     clocks = plan::estimate(workload, plan).clocksPerScore;
     hasBlocks = workload.hasBlocks(tiles.blockQ, tiles.blockK);
+    if (workload.elementBytes == 4)
+      rowsOfSplit = tiles.blockQ / tiles.warps;
   }
 
   PlanAttr plan;
@@ -38,6 +40,8 @@ struct RankedPlan {
   int64_t limit, left; // registers, and those that the budget does not name
   double clocks;
   bool hasBlocks; // of a map, which the tiles divide
+  /// Of f32: those for which a warp splits a key into numbers of tf32.
+  int64_t rowsOfSplit = 0;
 };
 } // namespace
 
@@ -58,6 +62,7 @@ static auto rank(const RankedPlan &candidate, const RankedPlan &wanted) {
           ? wanted.tiles.stages * wanted.tiles.blockK / tiles.blockK
           : 2;
   return std::tuple(wanted.hasBlocks && !candidate.hasBlocks,
+                    candidate.rowsOfSplit < wanted.rowsOfSplit,
                     std::lround(std::log(candidate.clocks) * told),
                     tiles.warps != wanted.tiles.warps,
                     tiles.blockQ != wanted.tiles.blockQ, -tiles.blockK,

@@ -272,7 +272,9 @@ static int64_t countStepsAtOnce(size_t accRegisters) {
 /// of 16 rows on each quarter of a multiprocessor takes 0.70 to 0.91 of the
 /// time of one tile after the other, a full H200 0.88 to 0.94.
 static int64_t countColumnsAtOnce(size_t accRegisters, int64_t rowSteps) {
-  int64_t tiles = rowSteps == 1 && accRegisters <= 32 ? 8 : 4;
+  int64_t tiles = rowSteps == 1 && accRegisters <= 32   ? 8
+                  : rowSteps == 1 || accRegisters <= 64 ? 4
+                                                        : 2;
   return std::max<int64_t>(1, tiles / rowSteps);
 }
 
