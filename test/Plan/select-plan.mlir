@@ -47,7 +47,7 @@ func.func @d192_and_128(%q: !q192, %k: !q192, %v: !q128) -> !q128 {
 }
 
 // CHECK-LABEL: func.func @f32
-// CHECK: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4>
+// CHECK: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 16, warps = 4>
 func.func @f32(%q: !f128, %k: !f128) -> !f128 {
   %o, %lse = attn.attention %q, %k, %k : (!f128, !f128, !f128) -> (!f128, !lse)
   return %o : !f128
