@@ -31,7 +31,7 @@ static constexpr int64_t little = 64;
 /// What an f32 kernel may spill: plans that spill nothing split the same keys
 /// for half as many rows, and took 1.5 times as long where 128 x 32 by 4 warps
 /// spilled 376 bytes (d = 112); half as many keys took 1.12 times as long, in
-/// gradients 1.16 times where 64 x 32 spilled 340 (an H200, 1024 tokens).
+/// gradients 1.16 times where 64 x 32 spilled 272 (an H200, 577 tokens).
 static constexpr int64_t mostOfF32 = 448;
 /// What plans for few queries may spill: they wait for memory. Tiles of 128 x
 /// 32 that spill nothing took 101 us for a bias by distance, those of 64 x 64

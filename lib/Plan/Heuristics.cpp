@@ -169,9 +169,9 @@ static const Row sm80Rows[] = {
 // 16 heads of 1024 tokens take 0.71 (d = 112) to 0.91 (d = 64) of the time of
 // 16 rows. But a step of 64 x 32 takes half as long as one of 128 x 32: where
 // each tile has a multiprocessor they take 0.55, behind a causal mask 4 x 12
-// heads of 577 tokens 0.7 and 8 x 16 of 1024 0.97 to 1.05 (d = 112 and 128). At
-// d = 256 128 x 32 by 8 warps takes 0.64 of the time of 64 x 32, with few tiles
-// 1.25.
+// heads of 577 tokens 0.7 to 0.8 and 8 x 16 of 1024 0.97 to 1.05 (d = 112,
+// 128). At d = 256 128 x 32 by 8 warps takes 0.64 of the time of 64 x 32, with
+// few tiles 1.25.
 //
 // Tiles of a map of blocks lie in one block each: pairs of others are tested
 // one by one. Of an H200, s = 8192, 1 to 50 % of the blocks shown: blocks of 64
@@ -268,19 +268,19 @@ static const Row sm90Rows[] = {
 // 128 x 32 is 1.05 to 1.14 times as fast as 64 x 64 (s = 1024 and 4096); d =
 // 128, one program with all products: 128 x 64 is 1.05 to 1.11 times as fast as
 // 64 x 64 (s = 1024 to 16384; causal 0.97 at 1024, 1.05 and 1.08 from 4096 on).
-// Larger dimensions: chosen to fit. f32, of an H200, 2 x 32 heads of 577 tokens
-// and 8 x 16 of 1024: 64 x 32 takes 0.78 to 0.97 of the time of 64 x 16 at d =
-// 80 to 112 and 192, 1.03 to 1.07 at d = 128 and 256. So are those of d = 128
-// whose score functions or random numbers want registers: with 64 keys they
-// spill 100 to 3,200 bytes (ptxas 13.0), with 32 at most 380; score functions
-// that are not linear none with a third stage, which leaves d_query no more
-// than 128 rows (16 of them, in any order or not, under a causal mask). Of
-// warpgroups a softcap spills 260 bytes with 64 keys and is 1.07 times as fast
-// as with 32, where consumers have 240 registers (s = 8192); these make
-// ALiBi 1.03 and documents 1.05 times as fast, causal attention 0.99. Maps of
-// blocks: both programs have tiles of two sizes, each once of queries. One
-// block in ten of 64 by 64, code on an H200, is 2.4 times as fast with 64 x 32
-// at d = 64, 1.16 times at d = 128.
+// Larger dimensions: chosen to fit. So are those of d = 128 whose score
+// functions or random numbers want registers: with 64 keys they spill 100 to
+// 3,200 bytes (ptxas 13.0), with 32 at most 380; score functions that are not
+// linear none with a third stage, which leaves d_query no more than 128 rows
+// (16 of them, in any order or not, under a causal mask). Of warpgroups a
+// softcap spills 260 bytes with 64 keys and is 1.07 times as fast as with 32,
+// where consumers have 240 registers (s = 8192); these make ALiBi 1.03 and
+// documents 1.05 times as fast, causal attention 0.99. Maps of blocks: both
+// programs have tiles of two sizes, each once of queries. One block in ten of
+// 64 by 64, code on an H200, is 2.4 times as fast with 64 x 32 at d = 64, 1.16
+// times at d = 128. f32, of an H200, 2 x 32 heads of 577 tokens and 8 x 16 of
+// 1024: 64 x 32 takes 0.81 to 0.97 of the time of 64 x 16 at d = 80 to 112 and
+// 192, 1.02 to 1.07 at d = 128 and 256.
 static const Row sm80BackwardRows[] = {
     Row(2, 64, {128, 32, 4, 2, false}).backward().blocks(128, 128),
     Row(2, 64, {64, 32, 4, 2, false}).backward().blocks(64, 64),

@@ -58,3 +58,13 @@ func.func @f32(%q: tensor<?x32x1x64xf32>, %k: tensor<?x8x?x64xf32>) -> tensor<?x
     : (tensor<?x32x1x64xf32>, tensor<?x8x?x64xf32>, tensor<?x8x?x64xf32>) -> (tensor<?x32x1x64xf32>, tensor<?x32x1xf32>)
   return %o : tensor<?x32x1x64xf32>
 }
+
+// A prompt of f32 has tiles of 64 rows where there are few of them.
+// RUN: attn-compile %s --function=prompt --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=PROMPT
+// RUN: attn-compile %s --function=prompt --target=sm_80 --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=PROMPT
+// PROMPT: compiled in 2 variants: batch_heads * query_length <= 128 * multiprocessors -> {{[^;]*}}, block_q = 64, block_k = 64, warps = 4>; {{[^;]*}}, block_q = 128, block_k = 32, warps = 4{{[^;]*}}>{{$}}
+func.func @prompt(%q: tensor<?x32x?x64xf32>, %k: tensor<?x8x?x64xf32>) -> tensor<?x32x?x64xf32> {
+  %o, %lse = attn.attention %q, %k, %k
+    : (tensor<?x32x?x64xf32>, tensor<?x8x?x64xf32>, tensor<?x8x?x64xf32>) -> (tensor<?x32x?x64xf32>, tensor<?x32x?xf32>)
+  return %o : tensor<?x32x?x64xf32>
+}

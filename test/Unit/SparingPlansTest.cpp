@@ -96,6 +96,16 @@ TEST_F(SparingPlans, QueriesInSharedMemory) {
   EXPECT_EQ(next, make(TargetKind::SM80, {64, 64, 4, 2, false}));
 }
 
+// A warp of f32 splits its keys for as many rows as before.
+TEST_F(SparingPlans, RowsOfSplits) {
+  plan::Workload f32 = workload(128);
+  f32.elementBytes = 4;
+  PlanAttr plan = make(TargetKind::SM80, {128, 32, 4, 1});
+  PlanAttr next = plan::pickSparing(f32, plan, plan, {9, {}});
+  EXPECT_EQ(next.getBlockQ() / next.getWarps(), 32);
+  EXPECT_EQ(next.getBlockK(), 16);
+}
+
 // Where nothing leaves more registers, fewer stages are another kernel.
 TEST_F(SparingPlans, FewerStages) {
   PlanAttr plan = make(TargetKind::SM80, {64, 64, 4, 1});

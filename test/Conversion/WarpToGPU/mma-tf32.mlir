@@ -38,12 +38,21 @@ func.func @scores(%m: memref<?x8xf32, strided<[?, 1], offset: ?>>) {
   return
 }
 
-// With 128 columns in the accumulator each step is summed by itself.
+// With 160 columns in the accumulator each step is summed by itself. Four tiles of
+// it take turns, from zero.
 // CHECK-LABEL: gpu.func @wide
-// CHECK-COUNT-3: nvvm.mma.sync
-// CHECK-COUNT-4: arith.addf
-// CHECK-COUNT-3: nvvm.mma.sync
-// CHECK-COUNT-4: arith.addf
+// CHECK: nvvm.mma.sync {{.*}}C[%[[ZERO:[^,]*]], %[[ZERO]], %[[ZERO]], %[[ZERO]]]
+// CHECK-NOT: arith.addf
+// CHECK: nvvm.mma.sync {{.*}}C[%[[ZERO]], %[[ZERO]], %[[ZERO]], %[[ZERO]]]
+// CHECK-NOT: arith.addf
+// CHECK: nvvm.mma.sync {{.*}}C[%[[ZERO]], %[[ZERO]], %[[ZERO]], %[[ZERO]]]
+// CHECK-NOT: arith.addf
+// CHECK: nvvm.mma.sync {{.*}}C[%[[ZERO]], %[[ZERO]], %[[ZERO]], %[[ZERO]]]
+// CHECK-COUNT-8: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK-COUNT-16: arith.addf
+// CHECK-COUNT-12: nvvm.mma.sync
+// CHECK-COUNT-16: arith.addf
 func.func @wide(%m: memref<?x160xf32, strided<[?, 1], offset: ?>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
