@@ -119,10 +119,10 @@ def leave_out_kernels():
 
     nothing = _capi.library()["attnGetApiVersion"]
     nothing.restype = None
-    for launch in warm._known.values():
-        if launch is not None:
-            for kernel in (launch.kernel, *(kernel for kernel, _ in filter(None, launch._gradients.values()))):
-                kernel._prepared._launch = nothing
+    kernels = [launch.kernel for launch in warm._known.values() if launch is not None]
+    kernels += [kernel for kernel, _ in filter(None, warm._known_gradients.values())]
+    for kernel in kernels:
+        kernel._prepared._launch = nothing
 
 
 def measure(torch, calls):

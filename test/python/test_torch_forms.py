@@ -27,9 +27,9 @@ BACKWARD = pathlib.Path(__file__).resolve().parents[1] / "Benchmark" / "results"
 
 @pytest.fixture(autouse=True)
 def anew():
-    warm._known.clear()
+    warm.forget()
     yield
-    warm._known.clear()
+    warm.forget()
     forms._refused.clear()
 
 

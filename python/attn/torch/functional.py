@@ -44,9 +44,10 @@ def call(program, q, k, v, operands, key=None, swaps=False, regions=None):
             return results
     if not torch.compiler.is_dynamo_compiling() and torch.is_grad_enabled() and type(q) in warm.PLAIN:
         ops.begin_gradients(program, q, k, v, operands)
-    results = ops.forward(q, k, v, operands, program)
-    if key is not None:
-        warm.note(key, program, q, k, v, operands, swaps, regions)
+    if key is None:
+        return ops.forward(q, k, v, operands, program)
+    results = warm.first(program, q, k, v, operands)
+    warm.note(key, program, q, k, v, operands, swaps, regions)
     return results
 
 

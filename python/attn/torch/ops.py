@@ -67,7 +67,7 @@ def _fake_jvp(t_q, t_k, t_v, q, k, v, operands, program):
 # ---------------------------------------------------------------------------
 
 
-def _of_captures(program, needed):
+def needs_captures(program, needed):
     """Whether one of the operands whose gradient is needed is a capture."""
     if not any(needed):
         return False
@@ -84,7 +84,7 @@ def begin_gradients(program, q, k, v, operands):
     needed = [operand.requires_grad for operand in operands]
     if any((q.requires_grad, k.requires_grad, v.requires_grad, *needed)) \
             and len(operands) == len(kernels.parameters(program)[3:]):
-        of_captures = _of_captures(program, needed)
+        of_captures = needs_captures(program, needed)
         text = forms.chosen(program, q, k, operands)
         kernels.begin_backward(text, q.device, False, of_captures, kernels.lengths(q, k))
 
@@ -94,10 +94,14 @@ def _setup_context(ctx, inputs, output):
     ctx.set_materialize_grads(False)
     ctx.program = program
     ctx.save_for_backward(q, k, v, *operands, *output)
-    # What has no gradient is said where attention is called, not where backward() is.
+    check_captures(program, q, k, operands)
+
+
+def check_captures(program, q, k, operands):
+    """What has no gradient is said where attention is called, not where backward() is."""
     parameters = kernels.parameters(program)[3:]
     needed = [operand.requires_grad for operand in operands]
-    if len(operands) == len(parameters) and _of_captures(program, needed):
+    if len(operands) == len(parameters) and needs_captures(program, needed):
         forms.check(program, q, k, operands, True)
 
 
@@ -118,7 +122,7 @@ def gradients(program, q, k, v, operands, o, lse, needed, d_o, d_lse):
         return None, None, None, none
     if d_o is None:
         d_o = torch.zeros_like(o)
-    of_captures = _of_captures(program, needed)
+    of_captures = needs_captures(program, needed)
     d_q, d_k, d_v, *others = backward(
         d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)
     for number, gradient in zip(launches.differentiable(program, of_captures), others):

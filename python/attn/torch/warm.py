@@ -11,9 +11,12 @@
 A call is known by a key: the layouts of its tensors, and all else that its program
 depends on. The third call of a key finds a Launch, which wants nothing but addresses.
 PyTorch's dispatcher has no part in it, so this is for calls to which it would add
-nothing but autograd; all others go through torch.ops.attn, as the first two do.
+nothing but autograd; all others go through torch.ops.attn, as the first two do where
+nothing requires gradients. Gradients of such calls, the first ones too, are known by the
+layouts of what they are of: the third of a key finds its launch.
 """
 
+import functools
 import threading
 
 import torch
@@ -183,7 +186,6 @@ class _Launch:
         o, lse = tensors[-2:]
         o = o.transpose(1, 2) if swaps else o
         self._o, self._lse, self._device = (o.shape, o.stride()), (lse.shape, lse.stride()), q.device
-        self._gradients = {}  # by PyTorch's switch, which a form is chosen by, and layouts
 
     def start(self, addresses, given):
         """(o, lse) of the tensors (q, k, v, *operands) at these addresses."""
@@ -193,77 +195,120 @@ class _Launch:
         self.kernel.launch(addresses, given)
         return o, lse
 
-    def gradients(self, saved, d_o, d_lse):
-        """Of q, k and v, where operands need none, after start() made the last two of
-        (q, k, v, *operands, o, lse); None where it has to go another way."""
-        given = (*saved, d_o) if d_lse is None else (*saved, d_o, d_lse)
-        if any([type(x) not in PLAIN for x in given]) or torch.is_grad_enabled() or not is_plain(saved[0]):
-            return None
-        layouts = (forms.is_strict(), *[(x.shape, x.stride(), x.dtype, x.device) for x in given])
-        known = self._gradients.get(layouts)
-        if known is None:
-            self._note(layouts, given, len(saved))
-            return None
-        kernel, shapes = known
-        addresses = kernel.addresses(given)
-        if addresses is None:
-            return None
-        found = [x.new_empty_strided(*shape) for x, shape in zip(given, shapes)]
-        addresses += [x.data_ptr() for x in found]
-        kernel.launch(addresses, given)
-        return found
-
-    def _note(self, layouts, given, count):
-        """Prepares gradients of tensors like these, when they are seen again."""
-        if layouts not in self._gradients:
-            if len(self._gradients) >= _MAX_GRADIENTS:
-                self._gradients.clear()
-            self._gradients[layouts] = None
-            return
-        with torch.no_grad():
-            seen = [x.detach() for x in given]
-            if self.swaps:
-                for number in (0, 1, 2, count - 2, count):
-                    seen[number] = seen[number].transpose(1, 2)
-            (q, k, v, *operands, o, lse), (d_o, *d_lse) = seen[:count], seen[count:]
-            found = launches.empty_gradients(q, k, v, operands, self.program, False)[:3]
-            kernel, values, _ = launches.gradient_launch(
-                d_o, d_lse[0] if d_lse else None, q, k, v, operands, o, lse, found, self.program, False)
-            kernel = _Kernel(kernel, values, [*seen, *found])
-            found = [x.transpose(1, 2) if self.swaps else x for x in found]
-            self._gradients[layouts] = kernel, [(x.shape, x.stride()) for x in found]
-
-
-_MAX_GRADIENTS = 16  # of a launch
-
 
 class _Attention(torch.autograd.Function):
-    """A known launch with gradients."""
+    """A program with gradients; swaps: as _Launch has it; start: what makes (o, lse) of the
+    tensors (q, k, v, *operands)."""
 
     @staticmethod
-    def forward(ctx, launch, addresses, *given):
-        o, lse = launch.start(addresses, given)
+    def forward(ctx, program, swaps, start, *given):
+        o, lse = start(given)
         ctx.set_materialize_grads(False)
-        ctx.launch = launch
+        ctx.program, ctx.swaps = program, swaps
         ctx.save_for_backward(*given, o, lse)
         return o, lse
 
     @staticmethod
     def backward(ctx, d_o, d_lse):
-        saved, launch = ctx.saved_tensors, ctx.launch
-        if d_o is not None and not any(ctx.needs_input_grad[5:]) and not launches.differentiable(launch.program, False):
-            found = launch.gradients(saved, d_o, d_lse)
+        saved, program, needed = ctx.saved_tensors, ctx.program, ctx.needs_input_grad[6:]
+        if d_o is not None:
+            found = _gradients(program, ctx.swaps, saved, needed, d_o, d_lse)
             if found is not None:
-                return None, None, *found, *[None] * (len(saved) - 5)
+                return None, None, None, *found
         q, k, v, *operands, o, lse = saved
-        if launch.swaps:
+        if ctx.swaps:
             q, k, v, o = (x.transpose(1, 2) for x in (q, k, v, o))
             d_o = None if d_o is None else d_o.transpose(1, 2)
-        *found, others = ops.gradients(
-            launch.program, q, k, v, operands, o, lse, ctx.needs_input_grad[5:], d_o, d_lse)
-        if launch.swaps:
+        *found, others = ops.gradients(program, q, k, v, operands, o, lse, needed, d_o, d_lse)
+        if ctx.swaps:
             found = [None if x is None else x.transpose(1, 2) for x in found]
-        return None, None, *found, *others
+        return None, None, None, *found, *others
+
+
+# ---------------------------------------------------------------------------
+# Gradients
+# ---------------------------------------------------------------------------
+
+_MAX_GRADIENTS = 1024
+# By program, PyTorch's switch, which a form is chosen by, and layouts: (kernel, what is
+# like each gradient with its sizes and strides); None where it was seen once, False where
+# gradients are not where the kernel writes.
+_known_gradients = {}
+
+
+def _gradients(program, swaps, saved, needed, d_o, d_lse):
+    """Of (q, k, v, *operands), the first of what is saved, the last of which are o and lse; None
+    where it has to go another way. needed: of which operands."""
+    given = (*saved, d_o) if d_lse is None else (*saved, d_o, d_lse)
+    if (any([type(x) not in PLAIN or not x.numel() for x in given]) or torch.is_grad_enabled()
+            or not is_plain(saved[0])):
+        return None
+    of_captures = ops.needs_captures(program, needed)
+    layouts = (program, swaps, of_captures, forms.is_strict(),
+               *[(x.shape, x.stride(), x.dtype, x.device) for x in given])
+    known = _known_gradients.get(layouts)
+    if known is None:
+        known = _note_gradients(layouts, given, len(saved))
+    if not known:
+        return None
+    kernel, likes = known
+    addresses = kernel.addresses(given)
+    if addresses is None:
+        return None
+    found = [given[number].new_empty_strided(*shape) for number, shape in likes]
+    addresses += [x.data_ptr() for x in found]
+    kernel.launch(addresses, given)
+    others = [None] * len(needed)
+    for (number, _), gradient in zip(likes[3:], found[3:]):
+        if needed[number - 3]:
+            others[number - 3] = gradient
+    return *found[:3], *others
+
+
+def _note_gradients(layouts, given, count):
+    """Prepares gradients of tensors like these, when they are seen again; what is known then."""
+    if layouts not in _known_gradients:
+        if len(_known_gradients) >= _MAX_GRADIENTS:
+            _known_gradients.clear()
+        _known_gradients[layouts] = None
+        return None
+    program, swaps, of_captures = layouts[:3]
+    with torch.no_grad():
+        seen = [x.detach() for x in given]
+        if swaps:
+            for number in (0, 1, 2, count - 2, count):
+                seen[number] = seen[number].transpose(1, 2)
+        (q, k, v, *operands, o, lse), (d_o, *d_lse) = seen[:count], seen[count:]
+        found = launches.empty_gradients(q, k, v, operands, program, of_captures)
+        kernel, values, later = launches.gradient_launch(
+            d_o, d_lse[0] if d_lse else None, q, k, v, operands, o, lse, found, program, of_captures)
+        known = False
+        if not later:
+            kernel = _Kernel(kernel, values, [*seen, *found])
+            found = [x.transpose(1, 2) if swaps and number < 3 else x for number, x in enumerate(found)]
+            numbers = (0, 1, 2, *[3 + number for number in launches.differentiable(program, of_captures)])
+            known = kernel, [(number, (x.shape, x.stride())) for number, x in zip(numbers, found)]
+    _known_gradients[layouts] = known
+    return known
+
+
+# ---------------------------------------------------------------------------
+# Calls
+# ---------------------------------------------------------------------------
+
+
+def _has_gradients(given):
+    return torch.is_grad_enabled() and any([x.requires_grad for x in given])
+
+
+def first(program, q, k, v, operands):
+    """(o, lse) of a call that has a key, of which nothing is known."""
+    given = (q, k, v, *operands)
+    if not _has_gradients(given):
+        return ops.forward(q, k, v, operands, program)
+    ops.check_captures(program, q, k, operands)
+    return _Attention.apply(
+        program, False, lambda given: launches.forward(*given[:3], given[3:], program), *given)
 
 
 def attend(key, q, k, v, operands=(), leaves=None):
@@ -279,8 +324,8 @@ def attend(key, q, k, v, operands=(), leaves=None):
     addresses = launch.kernel.addresses(given)
     if addresses is None:
         return None
-    if torch.is_grad_enabled() and any([x.requires_grad for x in given]):
-        return _Attention.apply(launch, addresses, *given)
+    if _has_gradients(given):
+        return _Attention.apply(launch.program, launch.swaps, functools.partial(launch.start, addresses), *given)
     return launch.start(addresses, given)
 
 
@@ -297,6 +342,12 @@ def note(key, program, q, k, v, operands=(), swaps=False, regions=None):
     elif _known.get(key) is None and all(x.numel() for x in (q, k, v, *operands)):
         with torch.no_grad():
             _known[key] = _Launch(program, q, k, v, operands, swaps, regions)
+
+
+def forget():
+    """All that is known."""
+    _known.clear()
+    _known_gradients.clear()
 
 
 def _is_constant(value):
