@@ -40,6 +40,7 @@ struct Row {
   Row softcap() && { return isSoftcap = true, *this; }
   Row captures(bool has) && { return hasCaptures = has, *this; }
   Row byPosition() && { return readsByPosition = true, *this; }
+  Row readsPairs() && { return hasPairs = true, *this; }
   Row dropout(bool has) && { return hasDropout = has, *this; }
   /// No score function, no random numbers, and nothing read by position.
   Row plain() && { return hasScore = hasCaptures = hasDropout = false, *this; }
@@ -75,6 +76,7 @@ struct Row {
            (!isSoftcap || workload.isSoftcap) &&
            (!hasCaptures || *hasCaptures == workload.hasCaptures) &&
            (!readsByPosition || workload.readsByPosition) &&
+           (!hasPairs || workload.readsPairs) &&
            (!hasDropout || *hasDropout == workload.hasDropout) &&
            (!hasPullback || *hasPullback == workload.hasPullback) &&
            (!isInAnyOrder || workload.inAnyOrder) &&
@@ -93,7 +95,7 @@ struct Row {
   int64_t maxValueHeadDim = 256, blockQueries = 0, blockKeys = 0;
   bool isExact = false, isBackward = false, isInAnyOrder = false, isJvp = false,
        isScattered = false, isOfDocuments = false, isWindow = false,
-       isSoftcap = false, readsByPosition = false;
+       isSoftcap = false, readsByPosition = false, hasPairs = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
       hasPullback;
   std::optional<int64_t> mostPeriods;
@@ -160,6 +162,9 @@ static const Row sm80Rows[] = {
 // times as fast as three at 1024 queries, 1.04 times at 8192); so do random
 // numbers, which spill with four warpgroups, and what is read by position, most
 // of which spills with 128 keys at d = 128.
+// Biases of each query and key that come as tiles do (TileToWarp/
+// StageGathers.cpp) have place beside two stages of 128 x 128 at d = 72 to 96,
+// and not beside three of 192 x 96: 1.9 times as fast there.
 // Which tiles short and long rows want at d = 64 and 128: an H100
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
@@ -226,6 +231,7 @@ static const Row sm90Rows[] = {
         .upTo(1536)
         .noTurns(),
     Row(2, 112, {128, 128, 8, 2, false}).upTo(1536),
+    Row(2, 96, {128, 128, 8, 2, false}).readsPairs(),
     Row(2, 96, {192, 96, 12, 3, false}),
     Row(2, 112, {192, 80, 12, 2, false}),
     Row(2, 128, {128, 64, 8, 4, false}).window().plain().upTo(1536),
@@ -317,6 +323,8 @@ static const Row sm80BackwardRows[] = {
 // fast as the usual, and tests ahead 1.00 times at 1024, 1.02 at 4096 and 1.02
 // to 1.03 at 16384 (at d = 64 0.98 to 1.00); a softcap's is 1.33 times as fast
 // as two programs.
+// A bias that comes as tiles do leaves registers for 64 keys at d = 128, and
+// spills nothing.
 // Larger dimensions: of an H100, s = 1024 and 4096, where these take 0.5 to
 // 0.84 of the time of 64 x 32 (test/Benchmark/results/backward-wide.json); at d
 // = 256 with a score or a mask of data, of an H200, s = 4096: 128 x 64 with 240
@@ -373,6 +381,7 @@ static const Row sm90BackwardRows[] = {
     Row(2, 128, {128, 32, 8, 2, false}).backward().dropout(true),
     Row(2, 128, {128, 64, 8, 2, false, 240}).backward().softcap(),
     Row(2, 128, {128, 32, 8, 3, false}).backward().pullback(true),
+    Row(2, 128, {128, 64, 8, 2, false, 240}).backward().readsPairs(),
     Row(2, 128, {128, 32, 8, 2, false}).backward().score(true).captures(true),
     Row(2, 128, {128, 64, 8, 2, false, 240})
         .exactly()

@@ -10,6 +10,7 @@
 #include "attn/Plan/Plan.h"
 
 #include "MaskShape.h"
+#include "attn/Dialect/Attn/IR/ArgumentAttributes.h"
 #include "attn/Dialect/Attn/IR/BlockGrain.h"
 #include "attn/Dialect/Attn/IR/KeySlope.h"
 #include "attn/Dialect/Attn/IR/ScoreBound.h"
@@ -29,6 +30,45 @@ static bool readsByPosition(Region &score) {
   for (BlockArgument number : score.getArguments().slice(queryNumber, 2))
     getForwardSlice(number, &dependent);
   return llvm::any_of(dependent, llvm::IsaPred<CaptureLoadOp>);
+}
+
+/// Whether all that the score reads by position is 16-bit floats at […, i, j]
+/// of arguments that boxes may be copied of.
+static bool readsPairs(ScoredOp op) {
+  constexpr unsigned query = 3, key = 4;
+  Region &score = op.getScore();
+  Value i = score.getArgument(query), j = score.getArgument(key);
+  auto isAligned = [&](Value buffer) {
+    auto argument = dyn_cast<BlockArgument>(buffer);
+    return argument &&
+           isAlignedArgument(op.getCaptures()[argument.getArgNumber() -
+                                              ScoredOp::kScoreArguments]);
+  };
+  bool has = false;
+  WalkResult walk = score.walk([&](CaptureLoadOp load) {
+    auto depends = [&](Value index) {
+      if (index == i || index == j)
+        return true;
+      SetVector<Operation *> slice;
+      (void)getBackwardSlice(index, &slice);
+      return llvm::any_of(slice, [&](Operation *op) {
+        return llvm::is_contained(op->getOperands(), i) ||
+               llvm::is_contained(op->getOperands(), j);
+      });
+    };
+    ValueRange indices = load.getIndices();
+    if (llvm::none_of(indices, depends))
+      return WalkResult::advance();
+    size_t rank = indices.size();
+    bool isPair = rank >= 2 && indices[rank - 1] == j &&
+                  indices[rank - 2] == i &&
+                  llvm::none_of(indices.drop_back(2), depends) &&
+                  isa<Float16Type, BFloat16Type>(load.getType()) &&
+                  isAligned(load.getBuffer());
+    has |= isPair;
+    return isPair ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return has && !walk.wasInterrupted();
 }
 
 plan::Workload plan::getWorkload(ScoredOp op) {
@@ -56,6 +96,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
   workload.readsByPosition = op.hasScore() && readsByPosition(op.getScore());
+  workload.readsPairs = op.hasScore() && readsPairs(op);
   workload.hasDropout = op.getDropoutP().has_value();
   workload.hasIeeeProducts =
       op.getNumericsOrDefault().getF32Products() == F32Products::IEEE;

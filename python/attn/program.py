@@ -49,6 +49,7 @@ def attention(
     sink=False,
     dropout_p=None,
     sorted_captures=(),
+    aligned_captures=(),
 ):
     """The text of @name(q, k, v, [sink], [seed, offset], captures...) -> (o, lse).
 
@@ -68,6 +69,10 @@ def attention(
     dropout_p the share of weights to drop; two i32 arguments, seed and offset.
     sorted_captures  names or numbers of captures that never decrease along their last
               dimension: a promise that lets kernels skip keys.
+    aligned_captures  names or numbers of captured tensors whose address, and strides but
+              for the last one, are multiples of 16 bytes: a promise with which 16-bit floats
+              of each query and key come to kernels of sm_90a as tiles of keys do. Where it
+              is broken, the tensor is copied at each launch.
     Lengths are always known at launch only.
     """
     element = elements.element(element, ("f16", "bf16", "f32"))
@@ -88,6 +93,7 @@ def attention(
     captures = _checked_captures(captures, [key for key, _ in inputs] + ["o", "lse"])
     variants = [_variant(variant) for variant in _list("variants", variants)]
     in_order = [_sorted_number(key, captures) for key in _list("sorted_captures", sorted_captures)]
+    aligned = [_aligned_number(key, captures) for key in _list("aligned_captures", aligned_captures)]
     attributes = _attributes(scale, dropout_p, in_order, variants, numerics)
 
     bodies, facts = {}, []
@@ -108,7 +114,8 @@ def attention(
     outer = [("captured_" + key, type) for key, type in captures]
     inner = [*captures, *((fact, "i32") for fact in facts)]
     parameters = [f"%{key}: {type}" for key, type in inputs]
-    parameters += [f'%captured_{key}: {type} loc("{key}")' for key, type in captures]
+    parameters += [f'%captured_{key}: {type}{" {attn.aligned}" * (number in aligned)} loc("{key}")'
+                   for number, (key, type) in enumerate(captures)]
     captured = [*outer, *(("fact_" + fact, "i32") for fact in facts)]
     lines = [
         f"func.func @{name}({', '.join(parameters)})"
@@ -220,16 +227,29 @@ def _list(what, given):
     return given
 
 
-def _sorted_number(key, captures):
+def _number_of(what, key, captures):
     names = [name for name, _ in captures]
     if key in names:
-        key = names.index(key)
-    elif key not in range(len(names)):
-        raise ValueError(
-            f"sorted_captures: no capture is called {key!r}{elements.nearest(str(key), names)}")
-    shape, element = elements.shape_and_element(captures[key][1])
+        return names.index(key)
+    if key not in range(len(names)):
+        raise ValueError(f"{what}: no capture is called {key!r}{elements.nearest(str(key), names)}")
+    return key
+
+
+def _sorted_number(key, captures):
+    key = _number_of("sorted_captures", key, captures)
+    name, type = captures[key]
+    shape, element = elements.shape_and_element(type)
     if not shape or element in elements.FLOATS:
-        raise ValueError(f"sorted_captures: wanted tensors of integers, {names[key]!r} is {captures[key][1]}")
+        raise ValueError(f"sorted_captures: wanted tensors of integers, {name!r} is {type}")
+    return key
+
+
+def _aligned_number(key, captures):
+    key = _number_of("aligned_captures", key, captures)
+    name, type = captures[key]
+    if not type.startswith("tensor"):
+        raise ValueError(f"aligned_captures: wanted tensors, {name!r} is {type}")
     return key
 
 

@@ -170,7 +170,8 @@ class Mask:
         self.dropout = float(listed("dropout")[0]) if listed("dropout") else 0
         # The most queries and keys that the tables serve.
         self.longest = int(listed("longest")[0]) if listed("longest") else math.inf
-        types = re.findall(r"%c\d+: ([^,)]*(?:<[^>]*>)?)", self.text.split("{")[0])
+        signature = self.text.replace(" {attn.aligned}", "").split("{")[0]
+        types = re.findall(r"%c\d+: ([^,)]*(?:<[^>]*>)?)", signature)
         self.captures = [Capture(text, type.strip()) for text, type in zip(listed("capture"), types)]
         if len(types) != len(self.captures):
             raise ValueError(f"{name}: {len(types)} captured arguments, {len(self.captures)} described")

@@ -186,6 +186,7 @@ def test_what_is_taken_depends_on_the_program():
     (dict(sorted_captures="ids"), TypeError, "sorted_captures: wanted a list, as in ['ids']"),
     (dict(sorted_captures=["id"]), ValueError, "no capture is called 'id' (did you mean 'ids'?)"),
     (dict(sorted_captures=["four"]), ValueError, "wanted tensors of integers, 'four' is tensor<4xf32>"),
+    (dict(aligned_captures=["fou"]), ValueError, "aligned_captures: no capture is called 'fou' (did you mean 'four'?)"),
     (dict(captures=["ids"]), TypeError, "captures: wanted (name, type) pairs, got 'ids'"),
     (dict(heads=8, kv_heads=3), ValueError, "8 heads over 3 key heads: wanted a multiple"),
     (dict(heads=0), ValueError, "heads: wanted '?' or at least 1, got 0"),

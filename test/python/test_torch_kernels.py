@@ -308,3 +308,44 @@ def test_for_a_gpu(tmp_path, monkeypatch):
     made = [kernels._make_compiled(program, "sm_80", "NVIDIA A100", gradients)
             for gradients in (None, kernels.Gradients(False, False)) for _ in range(2)]
     assert [artifact.from_cache for artifact in made] == [False, True, False, True]
+
+
+# ---------------------------------------------------------------------------
+# Operands that kernels copy in boxes
+# ---------------------------------------------------------------------------
+
+
+def biased(index="%h, %i, %j", element="bf16", rank=3, **promises):
+    type = f"tensor<{'?x' * rank}{element}>"
+    cast = "%e = arith.extf %c : bf16 to f32" if element == "bf16" else "%e = arith.addf %c, %c : f32"
+    return str(attn.attention("bf16", 64, captures=[("slope", "tensor<?xf32>"), ("t", type)], score="\n".join([
+        f"%c = attn.capture_load %t[{index}] : {type}", cast, "%s = attn.capture_load %slope[%h] : tensor<?xf32>",
+        "%m = arith.mulf %x, %s : f32", "%y = arith.addf %m, %e : f32", "attn.yield %y : f32"]),
+        **promises))
+
+
+def test_promise():
+    """Of 16-bit floats at the query and the key, in rows of keys."""
+    program = biased()
+    text = kernels.all_promised(program)
+    assert text.count("{attn.aligned}") == 1 and '%captured_t: tensor<?x?x?xbf16> {attn.aligned} loc("t")' in text
+    assert kernels.parameters(text) == kernels.parameters(program)
+    assert kernels.all_promised(text) == text and biased(aligned_captures=["t"]) == text
+    alignments = [next(info["alignment"] for info in attn.compile(one, target="sm_90a").manifest["arguments"]
+                       if info["name"] == "t") for one in (program, text)]
+    assert alignments[0] < alignments[1] == 16  # TMA copies it
+    for other in (biased("%h, %j, %i"), biased(element="f32"), biased("%i", rank=1), str(attn.attention("bf16", 64))):
+        assert kernels.all_promised(other) == other
+
+
+def test_only_what_is_aligned_is_promised():
+    table = torch.zeros(4, 64, 72, dtype=torch.bfloat16)
+    assert kernels._is_aligned(table) and kernels._is_aligned(table[:, :, 8:])
+    assert kernels._is_aligned(table[:, :1, :]) and kernels._is_aligned(table[:1].expand(4, 64, 72))
+    assert not kernels._is_aligned(table[:, :, 1:]) and not kernels._is_aligned(table.transpose(1, 2))
+    assert not kernels._is_aligned(torch.zeros(64, 65, dtype=torch.bfloat16))
+    assert kernels._is_aligned(torch.zeros(1, 65, dtype=torch.bfloat16))  # whose stride says nothing
+    # On the CPU nothing is copied.
+    program, slope = biased(), torch.zeros(4)
+    assert kernels.promised(program, [slope, table]) == program
+    assert kernels.promised(program, [slope]) == program  # an error, which others tell

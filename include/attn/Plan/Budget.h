@@ -87,6 +87,9 @@ struct Workload {
   bool hasCaptures = false; // of tensors
   /// The score function reads a captured tensor by the query's or key's number.
   bool readsByPosition = false;
+  /// All that it reads by both is 16-bit floats of the query and the key, in
+  /// rows of keys: tiles that come to shared memory as those of keys do.
+  bool readsPairs = false;
   bool hasDropout = false;
   bool hasIeeeProducts = false; // f32 without tensor cores
   bool isBackward = false;      // attn.attention_backward

@@ -77,6 +77,11 @@ struct RowProduct {
 /// Matches a vector.multi_reduction.
 std::optional<RowProduct> matchRowProduct(Operation *op);
 
+/// Gathers of captured tensors that TMA can copy become loads of tiles, if
+/// these have place in so many bytes of shared memory beside the others.
+void stageGathers(RewriterBase &rewriter, warp::KernelOp kernel,
+                  AtomChoice choice, int64_t sharedBytes);
+
 /// Each becomes a warp.dot_rows and a cast of what it gives.
 void convertRowProducts(RewriterBase &rewriter, warp::KernelOp kernel);
 
@@ -88,7 +93,8 @@ warp::SlotType getSlotType(ArrayRef<int64_t> shape, Type element,
 /// it where it was loaded. `aInRegisters`: left operands that are loaded go on
 /// to an `a` fragment at once. Tiles have panels where their product reads
 /// such. The uses of the loads get an unrealized cast of the slot or fragment,
-/// which the contract pattern looks through. Rows are read as fragments.
+/// which the contract pattern looks through. Rows, and tiles that are no
+/// operands of products, are read as fragments.
 void placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
                 bool aInRegisters, AtomChoice choice);
 

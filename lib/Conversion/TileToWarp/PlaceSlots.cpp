@@ -69,6 +69,7 @@ public:
 private:
   Value getSlot(const PlacedLoad &placed);
   Value createFragment(tile::LoadOp load, Value slot, warp::FragKind kind);
+  void readByLanes(tile::LoadOp load, Value slot, OpOperand &use);
 
   RewriterBase &rewriter;
   warp::KernelOp kernel;
@@ -108,6 +109,27 @@ Value SlotPlacement::createFragment(tile::LoadOp load, Value slot,
       warp::FragType::get(kernel.getContext(), type.getShape(),
                           type.getElementType(), kind, kernel.getWarps()),
       slot);
+}
+
+/// What is no operand of a product, or its transpose, as a fragment.
+void SlotPlacement::readByLanes(tile::LoadOp load, Value slot, OpOperand &use) {
+  rewriter.setInsertionPoint(load);
+  auto transpose = dyn_cast<vector::TransposeOp>(use.getOwner());
+  auto type = cast<VectorType>(transpose ? transpose.getType()
+                                         : load.getResult().getType());
+  Value fragment = warp::LoadFragOp::create(
+      rewriter, load.getLoc(),
+      warp::FragType::get(kernel.getContext(), type.getShape(),
+                          type.getElementType(), warp::FragKind::Acc,
+                          kernel.getWarps()),
+      slot, /*transpose=*/static_cast<bool>(transpose));
+  Value tile = UnrealizedConversionCastOp::create(rewriter, load.getLoc(), type,
+                                                  fragment)
+                   .getResult(0);
+  if (transpose)
+    rewriter.replaceOp(transpose, tile);
+  else
+    rewriter.modifyOpInPlace(use.getOwner(), [&] { use.set(tile); });
 }
 
 /// The indices of the box of each slice.
@@ -152,6 +174,10 @@ void SlotPlacement::place(const PlacedLoad &placed) {
     Value tile = slot;
     bool isLhs = use.getOperandNumber() == 0;
     auto contract = dyn_cast<vector::ContractionOp>(use.getOwner());
+    if (!contract) {
+      readByLanes(load, slot, use);
+      continue;
+    }
     bool isRead =
         isLhs && aInRegisters && contract && !isTransposed(contract, 0);
     if (isRead) {

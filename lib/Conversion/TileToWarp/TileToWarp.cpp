@@ -198,6 +198,12 @@ private:
     convertGroups(rewriter, kernel, plan, flat.target);
     AtomChoice choice{flat.target, flat.ieee};
     convertRowProducts(rewriter, kernel);
+    if (flat.target.hasWarpgroups)
+      stageGathers(rewriter, kernel, choice,
+                   plan.getBlocksPerSm() == 1
+                       ? flat.target.sharedBytesPerBlock
+                       : flat.target.sharedBytesPerSM / plan.getBlocksPerSm() -
+                             flat.target.sharedBytesReserved);
     placeSlots(rewriter, kernel, plan.getQInRegisters(), choice);
     placeBins(rewriter, kernel);
     if (failed(convertVectors(kernel, choice)))

@@ -7,13 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A lane reads its pairs of columns of a tile where SlotWriter writes them. A
-// slot of one row is not swizzled.
+// A lane reads its pairs of columns of a tile where SlotWriter writes them;
+// ldmatrix those of four lanes of 8x8 elements of 16 bits at once, also where
+// the rows of the slot are the columns of the fragment. A slot of one row is
+// not swizzled.
 //
 //===----------------------------------------------------------------------===//
 
 #include "SlotReader.h"
 
+#include "Atoms/Ldmatrix.h"
 #include "Fragments.h"
 #include "SlotWriter.h"
 
@@ -35,6 +38,12 @@ public:
         slot(slot) {}
 
   SmallVector<Value> readTile();
+  /// By ldmatrix.
+  SmallVector<Value> readMatrices();
+  SmallVector<Value> readTransposed();
+  bool hasMatrices() const {
+    return tile.panelBytes != 0 && tile.elementBytes == 2;
+  }
   /// Of a slot of one row: the lane's columns, or rows.
   SmallVector<Value> readColumns();
   SmallVector<Value> readRows();
@@ -42,6 +51,7 @@ public:
 private:
   Value pointerAt(Value element);
   void readPair(Value pointer, SmallVectorImpl<Value> &elements);
+  void unpackWords(ArrayRef<Value> words, SmallVectorImpl<Value> &elements);
 
   OpBuilder &builder;
   Location loc;
@@ -81,6 +91,53 @@ SmallVector<Value> SlotReader::readTile() {
   return elements;
 }
 
+void SlotReader::unpackWords(ArrayRef<Value> words,
+                             SmallVectorImpl<Value> &elements) {
+  auto type = VectorType::get(2, frag.getElementType());
+  for (Value word : words) {
+    Value pair = LLVM::BitcastOp::create(builder, loc, type, word);
+    for (int64_t i = 0; i < 2; ++i)
+      elements.push_back(extract(builder, loc, pair, i));
+  }
+}
+
+/// Matrices below each other, then beside each other.
+SmallVector<Value> SlotReader::readMatrices() {
+  MatrixReader matrices(builder, loc, slotType, slot,
+                        MatrixReader::Order::RowsFirst,
+                        ints.mul(ints.warp(), layout::groupRows));
+  SmallVector<Value> elements;
+  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+    for (int64_t column = 0; column < fragment.columns; column += 16) {
+      int64_t row = t * fragment.rowWarps() * layout::groupRows;
+      unpackWords(column + 8 < fragment.columns
+                      ? matrices.read(row, column)
+                      : matrices.readHalf(row, column),
+                  elements);
+    }
+  return elements;
+}
+
+/// The rows of a warp are columns of one panel.
+SmallVector<Value> SlotReader::readTransposed() {
+  Value first = ints.mul(ints.warp(), layout::groupRows);
+  Value panel = ints.div(first, tile.panelColumns());
+  Value base = ints.add(slot, ints.mul(panel, tile.rows * tile.panelBytes));
+  MatrixReader matrices(
+      builder, loc, slotType, base, MatrixReader::Order::ColumnsFirstTransposed,
+      /*firstRow=*/Value(), ints.rem(first, tile.panelColumns()));
+  SmallVector<Value> elements;
+  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+    for (int64_t column = 0; column < fragment.columns; column += 16) {
+      int64_t row = t * fragment.rowWarps() * layout::groupRows;
+      unpackWords(column + 8 < fragment.columns
+                      ? matrices.read(column, row)
+                      : matrices.readHalf(column, row),
+                  elements);
+    }
+  return elements;
+}
+
 SmallVector<Value> SlotReader::readColumns() {
   Value first = pointerAt(laneColumn(ints, fragment));
   SmallVector<Value> elements;
@@ -117,10 +174,12 @@ struct LowerLoadAcc final : OpConversionPattern<LoadFragOp> {
     SlotReader reader(rewriter, op.getLoc(), type, op.getSlot().getType(),
                       adaptor.getSlot());
     bool isTile = op.getSlot().getType().getShape()[0] != 1;
-    SmallVector<Value> elements = isTile ? reader.readTile()
-                                  : type.getShape()[0] == 1
-                                      ? reader.readColumns()
-                                      : reader.readRows();
+    SmallVector<Value> elements =
+        op.getTranspose()                ? reader.readTransposed()
+        : isTile && reader.hasMatrices() ? reader.readMatrices()
+        : isTile                         ? reader.readTile()
+        : type.getShape()[0] == 1        ? reader.readColumns()
+                                         : reader.readRows();
     rewriter.replaceOpWithMultiple(
         op, {pack(rewriter, op.getLoc(), type, elements)});
     return success();

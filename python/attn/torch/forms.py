@@ -161,6 +161,7 @@ def backward(program, q, k, operands, of_lse, of_captures):
 def check(program, q, k, operands, of_captures):
     """Compiles the form that a call will get: what cannot be differentiated is an error."""
     known = all(isinstance(size, int) for x in (q, k, *operands) for size in x.shape)
+    program = kernels.promised(program, operands)
     text = chosen(program, q, k, operands) if known else kernels.in_order(program)
     kernels.compile_backward(text, q.device, False, of_captures, kernels.lengths(q, k) if known else None)
 

@@ -223,6 +223,7 @@ def precompile(program, device=None, *, gradients=True, of_lse=False, of_capture
         device = "cuda" if torch.cuda.is_available() else "cpu"
     device, wanted = torch.device(device), []
     for text in map(str, [program] if isinstance(program, str) else program):
+        text = kernels.all_promised(text) if device.type == "cuda" else text
         wanted.append((kernels.in_order(text), None))
         if gradients:
             choice = kernels.Gradients(bool(of_lse), bool(of_captures))

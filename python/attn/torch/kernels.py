@@ -77,6 +77,66 @@ def in_order(program):
     return _ANY_ORDER.sub(r"\1true", program) if _ANY_ORDER.search(program) else program
 
 
+# ---------------------------------------------------------------------------
+# Operands that kernels copy in boxes
+# ---------------------------------------------------------------------------
+
+_BOX_ALIGNMENT = 16  # bytes, of the address and of the strides of rows and what is around them
+
+
+@lru_cache(maxsize=None)
+def _boxed(program):
+    """The numbers of the operands that are read at the query and the key in rows of keys, and of
+    which nothing is promised yet."""
+    found = []
+    for number, parameter in enumerate(parameters(program)[3:]):
+        is_pair = parameter.element in ("f16", "bf16") and parameter.shape is not None and re.search(
+            rf"attn\.capture_load %{re.escape(parameter.name)}\[(?:[^\]]*, )?%i, %j\]", program)
+        if is_pair:
+            place = _place_of_promise(program, parameter.name)  # none where others wrote it
+            found += [number] if place and not place.group(2) else []
+    return found
+
+
+def _place_of_promise(program, name):
+    """A match of an operand with its type; the second group is the promise."""
+    return re.search(rf"(%captured_{re.escape(name)}\s*:\s*tensor<[^>]*>)( {{attn\.aligned}})?", program)
+
+
+@lru_cache(maxsize=4096)
+def _promised(program, numbers):
+    for number in numbers:
+        end = _place_of_promise(program, parameters(program)[3 + number].name).end(1)
+        program = f"{program[:end]} {{attn.aligned}}{program[end:]}"
+    return program
+
+
+def promised(program, operands):
+    """The program with the promise that operands which kernels may copy in boxes are aligned, where
+    they are and lie on a GPU."""
+    numbers = _boxed(program)
+    if not numbers or len(operands) != len(parameters(program)) - 3:
+        return program
+    return _promised(program, tuple(
+        number for number in numbers if operands[number].device.type == "cuda" and _is_aligned(operands[number])))
+
+
+def all_promised(program):
+    """The program with that promise for all such operands."""
+    return _promised(program, tuple(_boxed(program)))
+
+
+def _is_aligned(x):
+    if x.dim() < 2 or x.stride(-1) != 1:
+        return False
+    try:
+        places = [x.data_ptr()]
+    except (RuntimeError, NotImplementedError):  # it has none
+        return False
+    places += [stride * x.element_size() for size, stride in zip(x.shape[:-1], x.stride()) if size != 1]
+    return all(place % _BOX_ALIGNMENT == 0 for place in places)
+
+
 def _split(text, start):
     """The pieces between commas from `start` to the parenthesis that closes there."""
     pieces, depth, first = [], 0, start

@@ -71,13 +71,14 @@ def forward(q, k, v, operands, program):
     _check_operands(operands, program)
     with torch.no_grad():
         o, lse = empty_results(q, v)
-        kernel = kernels.forward(program, q.device, kernels.lengths(q, k))
+        kernel = kernels.forward(kernels.promised(program, operands), q.device, kernels.lengths(q, k))
         kernels.launch(kernel, [q, k, v, *operands, o, lse])
     return o, lse
 
 
 def gradient_launch(d_o, d_lse, q, k, v, operands, o, lse, gradients, program, of_captures):
     """(the kernel, its arguments, (gradient, where it is written first) pairs)"""
+    program = kernels.promised(program, operands)
     kernel = forms.backward(program, q, k, operands, d_lse is not None, of_captures)
     names = [parameter.name for parameter in kernels.parameters(program)[3:]]
     given = {"query": q, "key": k, "value": v, "output": o, "lse": lse, "d_output": d_o, "d_lse": d_lse}
@@ -121,5 +122,6 @@ def jvp(t_q, t_k, t_v, q, k, v, operands, program):
     with torch.no_grad():
         o, lse = empty_results(q, v)
         t_o, t_lse = empty_results(q, v)
+        program = kernels.promised(program, operands)
         kernels.launch(kernels.tangents(program, q.device), [q, k, v, *operands, t_q, t_k, t_v, o, lse, t_o, t_lse])
     return t_o, t_lse

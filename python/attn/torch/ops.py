@@ -85,7 +85,7 @@ def begin_gradients(program, q, k, v, operands):
     if any((q.requires_grad, k.requires_grad, v.requires_grad, *needed)) \
             and len(operands) == len(kernels.parameters(program)[3:]):
         of_captures = needs_captures(program, needed)
-        text = forms.chosen(program, q, k, operands)
+        text = forms.chosen(kernels.promised(program, operands), q, k, operands)
         kernels.begin_backward(text, q.device, False, of_captures, kernels.lengths(q, k))
 
 

@@ -182,7 +182,8 @@ class _Launch:
     def __init__(self, program, q, k, v, operands, swaps, regions):
         tensors = [x.detach() for x in (q, k, v, *operands, *launches.empty_results(q, v))]
         self.program, self.swaps, self.regions = program, swaps, regions
-        self.kernel = _Kernel(kernels.forward(program, q.device, kernels.lengths(q, k)), tensors, tensors)
+        kernel = kernels.forward(kernels.promised(program, operands), q.device, kernels.lengths(q, k))
+        self.kernel = _Kernel(kernel, tensors, tensors)
         o, lse = tensors[-2:]
         o = o.transpose(1, 2) if swaps else o
         self._o, self._lse, self._device = (o.shape, o.stride()), (lse.shape, lse.stride()), q.device

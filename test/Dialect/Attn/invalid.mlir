@@ -911,6 +911,16 @@ func.func private @unknown_argument_attribute(i32, i32 {attn.name = "n"})
 
 // -----
 
+// expected-error @+1 {{'attn.aligned' stands on an argument of a function that is a tensor, got argument 0 of 'func.func'}}
+func.func private @aligned_number(i32 {attn.aligned})
+
+// -----
+
+// expected-error @+1 {{'attn.aligned' must be a unit attribute, got 16 : i64}}
+func.func private @alignment(tensor<?x?xbf16> {attn.aligned = 16})
+
+// -----
+
 // expected-error @+1 {{unknown attribute 'attn.name' of the attn dialect on result 0}}
 func.func private @unknown_result_attribute() -> (i32 {attn.name = "n"})
 

@@ -294,11 +294,22 @@ func.func @gather_elements(%n: index, %i: i32, %v: memref<?xf32>) {
 
 // -----
 
-func.func @load_frag_kind(%n: index) {
-  warp.kernel @load_frag_kind blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
-    %0 = warp.alloc : !warp.slot<64x64xbf16>
-    // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x64xbf16, acc, 4>', expected an 'a' fragment, or an 'acc' one of f32}}
-    %1 = warp.load_frag %0 : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, acc, 4>
+func.func @load_frag_transposed(%n: index) {
+  warp.kernel @load_frag_transposed blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.alloc : !warp.slot<32x64xbf16, panels<64>>
+    // expected-error@+1 {{'warp.load_frag' op transposes '!warp.slot<32x64xbf16, panels<64>>' to '!warp.frag<64x32xbf16, acc, 4>', expected panels of 64 16-bit elements, and an 'acc' fragment}}
+    %1 = warp.load_frag %0 transpose : !warp.slot<32x64xbf16, panels<64>> -> !warp.frag<64x32xbf16, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @load_frag_transposed_shape(%n: index) {
+  warp.kernel @load_frag_transposed_shape blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.alloc : !warp.slot<64x128xbf16, panels<128>>
+    // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x128xbf16, acc, 4>' from '!warp.slot<64x128xbf16, panels<128>>', expected the same shape and elements}}
+    %1 = warp.load_frag %0 transpose : !warp.slot<64x128xbf16, panels<128>> -> !warp.frag<64x128xbf16, acc, 4>
   }
   return
 }

@@ -259,6 +259,41 @@ func.func @rows(%n: index, %k: !view, %line: memref<?xf32>) {
   return
 }
 
+// A tile that lanes read is no operand: it arrives beside a product that reads
+// registers.
+// CHECK-LABEL: @tile_of_lanes
+func.func @tile_of_lanes(%n: index, %k: !view, %bias: memref<?x?xbf16>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @tile_of_lanes blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %K = warp.ring fills(@load) drains(@math) : !warp.ring<1, 128x128xbf16, panels<128>>
+    %B = warp.ring fills(@load) drains(@math) : !warp.ring<1, 64x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %k[%b, %h, %x, %c0] to %K[%c0] by tma : !view, !warp.ring<1, 128x128xbf16, panels<128>>
+      warp.copy_async %bias[%x, %c0] to %B[%c0] by tma : memref<?x?xbf16>, !warp.ring<1, 64x128xbf16, panels<128>>
+    }
+    warp.role @math compute warps(4) {
+      %zs = warp.splat %zero : !warp.frag<64x128xf32, acc, 4>
+      %p = warp.splat %zero : !warp.frag<64x128xf32, acc, 4>
+      %q = warp.cast truncf %p : !warp.frag<64x128xf32, acc, 4> to !warp.frag<64x128xbf16, acc, 4>
+      %qa = warp.convert %q : !warp.frag<64x128xbf16, acc, 4> -> !warp.frag<64x128xbf16, a, 4>
+      %ks = warp.await %K[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !warp.slot<128x128xbf16, panels<128>>
+      %bs = warp.await %B[%c0] : !warp.ring<1, 64x128xbf16, panels<128>> -> !warp.slot<64x128xbf16, panels<128>>
+      // CHECK: %[[SP:.*]] = warp.mma_async
+      %s = warp.mma wgmma %qa, %ks, %zs transpose_b : !warp.frag<64x128xbf16, a, 4>, !warp.slot<128x128xbf16, panels<128>>, !warp.frag<64x128xf32, acc, 4>
+      // CHECK-NEXT: %[[T:.*]] = warp.load_frag
+      // CHECK-NEXT: warp.wait %[[SP]]
+      // CHECK-NEXT: warp.cast extf %[[T]]
+      %t = warp.load_frag %bs : !warp.slot<64x128xbf16, panels<128>> -> !warp.frag<64x128xbf16, acc, 4>
+      %w = warp.cast extf %t : !warp.frag<64x128xbf16, acc, 4> to !warp.frag<64x128xf32, acc, 4>
+      %d = arith.addf %s, %w : !warp.frag<64x128xf32, acc, 4>
+      warp.release %bs : !warp.slot<64x128xbf16, panels<128>>
+      warp.release %ks : !warp.slot<128x128xbf16, panels<128>>
+    }
+  }
+  return
+}
+
 // A use in a branch is a use of the branch.
 // CHECK-LABEL: @branch
 func.func @branch(%n: index, %k: !view, %c: i1) {

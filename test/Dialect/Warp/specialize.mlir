@@ -278,6 +278,55 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
   return
 }
 
+// Two rings whose first items are used before the loop inside are in step there,
+// too: they have one number, in each loop.
+// CHECK-LABEL: @in_step(
+func.func @in_step(%tiles: index, %n: index, %k: !view, %bias: memref<?x?xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: warp.kernel
+  warp.kernel @in_step blocks(%t, %h, %b) in (%tiles, %c1, %c1) warps(4) stages(2) resident {
+    // CHECK-NEXT: %[[K:.*]] = warp.ring {{.*}} : <2, 64x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[B:.*]] = warp.ring {{.*}} : <2, 128x64xbf16, panels<128>>
+    %k0 = warp.alloc : !t
+    %ks = warp.alloc : !t
+    %b0 = warp.alloc : !warp.slot<128x64xbf16, panels<128>>
+    %bs = warp.alloc : !warp.slot<128x64xbf16, panels<128>>
+    %zero = arith.constant 0.0 : f32
+    %blocks = gpu.grid_dim x
+    // CHECK: warp.role @load copy
+    // CHECK: scf.for {{.*}} iter_args(%[[N:.*]] = %{{.*}}) -> (index) {
+    // CHECK: warp.copy_async {{.*}} to %[[K]][%[[N]]]
+    // CHECK: %[[M:.*]] = arith.addi %[[N]]
+    // CHECK: warp.copy_async {{.*}} to %[[B]][%[[N]]]
+    // CHECK: scf.for {{.*}} iter_args(%[[I:.*]] = %[[M]]) -> (index) {
+    // CHECK: warp.copy_async {{.*}} to %[[K]][%[[I]]]
+    // CHECK: warp.copy_async {{.*}} to %[[B]][%[[I]]]
+    // What lanes read goes back before the loop, behind what is made of it.
+    // CHECK: warp.role @softmax compute
+    // CHECK: %[[F:.*]] = warp.await %[[B]]
+    // CHECK: warp.load_frag %[[F]]
+    // CHECK-NEXT: math.absf
+    // CHECK-NEXT: warp.release %[[F]]
+    // CHECK-NEXT: scf.for
+    scf.for %x = %t to %tiles step %blocks {
+      %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+      warp.copy %k[%x, %c0, %c0, %c0] to %k0 : !view, !t
+      %s0 = warp.mma wgmma %k0, %k0, %z transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+      warp.copy %bias[%x, %c0] to %b0 : memref<?x?xbf16>, !warp.slot<128x64xbf16, panels<128>>
+      %f0 = warp.load_frag %b0 : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, acc, 4>
+      %a0 = math.absf %f0 : !warp.frag<128x64xbf16, acc, 4>
+      scf.for %i = %c1 to %n step %c1 {
+        warp.copy %k[%x, %c0, %i, %c0] to %ks : !view, !t
+        %s = warp.mma wgmma %ks, %ks, %z transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+        warp.copy %bias[%x, %i] to %bs : memref<?x?xbf16>, !warp.slot<128x64xbf16, panels<128>>
+        %f = warp.load_frag %bs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, acc, 4>
+      }
+    }
+  }
+  return
+}
+
 // Tiles that are drawn: the producer has the number, and what it is taken apart
 // with; the consumer is told, after its last store.
 // CHECK-LABEL: @drawn(

@@ -241,6 +241,21 @@ func.func @transposed(%n: index, %q: !out, %out: !out) {
   return
 }
 
+// A slot of which lanes read a tile (a bias) is refilled within the loops.
+// CHECK-LABEL: @read_by_lanes
+// CHECK-NOT: via
+func.func @read_by_lanes(%n: index, %bias: !out, %out: !out) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @read_by_lanes blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %B = warp.alloc : !warp.slot<64x64xbf16>
+    warp.copy %bias[%x, %c0] to %B : !out, !warp.slot<64x64xbf16>
+    %f = warp.load_frag %B : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, acc, 4>
+    %g = math.absf %f : !warp.frag<64x64xbf16, acc, 4>
+    warp.store %g, %out[%x, %c0] : !warp.frag<64x64xbf16, acc, 4>, !out
+  }
+  return
+}
+
 // Pieces of 16 bytes would leave out the end of a row of which they are no
 // whole number.
 // CHECK-LABEL: @odd_rows

@@ -136,11 +136,14 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
         const Spread &spread = block.launch.spreads.get(type, warp);
         Lanes result(spread.size() / layout::warpSize, Part(layout::warpSize));
         for (auto [number, coord] : llvm::enumerate(spread)) {
-          if (use.slot().isLost(isRow ? 0 : coord.row))
+          int64_t row = isRow                 ? 0
+                        : load.getTranspose() ? coord.column
+                                              : coord.row;
+          if (use.slot().isLost(row))
             return refuse(op, "reads a row of a slot that a result went "
                               "through");
-          int64_t element = isRow ? coord.row + coord.column
-                                  : coord.row * shape[1] + coord.column;
+          int64_t column = coord.row + coord.column - row;
+          int64_t element = row * shape[1] + column;
           result[number / layout::warpSize][number % layout::warpSize] =
               fromFloat(type.getElementType(), use.slot().elements[element]);
         }

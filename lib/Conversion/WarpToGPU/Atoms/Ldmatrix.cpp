@@ -63,7 +63,6 @@ static Value laneAddress(OpBuilder &builder, Location loc,
   Value chunk = ints.bitXor(right, swizzle);
   if (firstColumn) {
     // Of the row: whole periods, then what the swizzle is about.
-    assert(tile.panelBytes == 0 && "panels are read by wgmma");
     Value first =
         ints.add(ints.div(firstColumn, tile.elementsPerChunk()), right);
     Value inPeriod = ints.rem(first, tile.period());

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Attn/IR/ArgumentAttributes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -42,9 +43,30 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
 LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                     unsigned number,
                                                     NamedAttribute attribute) {
-  return op->emitError("unknown attribute '")
-         << attribute.getName().getValue()
-         << "' of the attn dialect on argument " << number;
+  StringRef name = attribute.getName().getValue();
+  if (name != kAlignedAttrName)
+    return op->emitError("unknown attribute '")
+           << name << "' of the attn dialect on argument " << number;
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  Type type = function ? function.getArgumentTypes()[number] : Type();
+  if (!isa_and_present<ShapedType>(type))
+    return op->emitError("'")
+           << name << "' stands on an argument of a function that is a tensor, "
+           << "got argument " << number << " of '" << op->getName() << "'";
+  if (!isa<UnitAttr>(attribute.getValue()))
+    return op->emitError("'") << name << "' must be a unit attribute, got "
+                              << attribute.getValue();
+  return success();
+}
+
+bool attn::isAlignedArgument(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function =
+      argument
+          ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp())
+          : FunctionOpInterface();
+  return function && function.getArgAttr(argument.getArgNumber(),
+                                         kAlignedAttrName) != Attribute();
 }
 
 LogicalResult AttnDialect::verifyRegionResultAttribute(

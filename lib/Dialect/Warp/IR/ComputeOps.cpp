@@ -15,16 +15,20 @@ using namespace attn::warp;
 LogicalResult LoadFragOp::verify() {
   FragType frag = getResult().getType();
   SlotType slot = getSlot().getType();
-  if (frag.getKind() == FragKind::Acc && !frag.getElementType().isF32())
-    return emitOpError("gives ")
-           << frag << ", expected an 'a' fragment, or an 'acc' one of f32";
   if (frag.getLayout().columnGroups() > 1 && slot.getShape()[0] != 1)
     return emitOpError("gives ")
            << frag << ", expected rows that spread over the warps";
+  constexpr int64_t panelOfTransposed = 128; // bytes
+  if (getTranspose() &&
+      (!readsTile() || slot.getElementType().getIntOrFloatBitWidth() != 16 ||
+       slot.getPanelBytes() != panelOfTransposed))
+    return emitOpError("transposes ")
+           << slot << " to " << frag
+           << ", expected panels of 64 16-bit elements, and an 'acc' fragment";
   // A row may stand for the rows of a tile.
   SmallVector<int64_t> shape(frag.getShape());
-  if (frag.getKind() == FragKind::Acc && slot.getShape()[0] == 1 &&
-      shape[1] == 1)
+  if (getTranspose() || (frag.getKind() == FragKind::Acc &&
+                         slot.getShape()[0] == 1 && shape[1] == 1))
     std::swap(shape[0], shape[1]);
   if (ArrayRef<int64_t>(shape) != slot.getShape() ||
       frag.getElementType() != slot.getElementType())

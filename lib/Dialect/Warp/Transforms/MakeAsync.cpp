@@ -127,8 +127,9 @@ static DenseSet<Operation *> findSuccessors(Value operand) {
 /// a product in flight reads.
 static bool makesOperandRegisters(Operation *op, const Flight &flight) {
   WalkResult walk = op->walk([&](Operation *inner) {
-    if (isa<LoadFragOp>(inner))
-      return WalkResult::interrupt();
+    // Tiles that are no operands are read by lanes, as other memory is.
+    if (auto load = dyn_cast<LoadFragOp>(inner))
+      return load.readsTile() ? WalkResult::advance() : WalkResult::interrupt();
     bool makes = isa<CastOp>(inner) &&
                  isLike(inner->getResult(0).getType(), flight.registers) &&
                  flight.successors.contains(inner);

@@ -147,6 +147,22 @@ static bool isReadByLanes(const CopiedTile &tile) {
          llvm::any_of(tile.readers, llvm::IsaPred<LoadFragOp>);
 }
 
+/// What a release behind the loads of lanes stands in front of: the end of the
+/// block or, of a tile of its own, the next loop, through which no item is
+/// held.
+static Operation *findEnd(CopiedTile &tile) {
+  bool isTile = llvm::any_of(tile.readers, [](Operation *reader) {
+    auto load = dyn_cast<LoadFragOp>(reader);
+    return load && load.readsTile();
+  });
+  for (Operation *op = tile.last->getNextNode(); isTile && op;
+       op = op->getNextNode())
+    if (isa<scf::ForOp, scf::WhileOp>(op))
+      return op;
+  return isTile || isReadByLanes(tile) ? tile.last->getBlock()->getTerminator()
+                                       : nullptr;
+}
+
 /// Await before the first reader, release after the last. Before the
 /// await stands its copy, until the producer takes it over.
 void Specialization::awaitTile(CopiedTile &tile, Value ring) {
@@ -159,8 +175,8 @@ void Specialization::awaitTile(CopiedTile &tile, Value ring) {
       rewriter, loc, tile.copy.getView(), tile.copy.getIndices(), ring, number,
       /*condition=*/Value(), CopyAtom::TMA, tile.copy.getBoxes());
   auto await = AwaitOp::create(rewriter, loc, slot, ring, number);
-  if (isReadByLanes(tile))
-    rewriter.setInsertionPoint(tile.last->getBlock()->getTerminator());
+  if (Operation *end = findEnd(tile))
+    rewriter.setInsertionPoint(end);
   else
     rewriter.setInsertionPointAfter(tile.last);
   ReleaseOp::create(rewriter, loc, await.getSlot());
@@ -313,6 +329,8 @@ static DenseMap<Value, Value> groupRings(const SetVector<Value> &rings,
 /// Numbers the uses of items in a block; `next` holds the number of each ring's
 /// next item.
 void Specialization::countItems(Block *block, DenseMap<Value, Value> &next) {
+  // Rings in step have the same numbers, as values, too.
+  DenseMap<Value, Value> successors;
   for (Operation &op : llvm::make_early_inc_range(*block)) {
     if (auto store = dyn_cast<StoreFragOp>(op)) {
       // The number of the await that follows.
@@ -323,10 +341,14 @@ void Specialization::countItems(Block *block, DenseMap<Value, Value> &next) {
     if (auto [ring, item] = getUse(&op); ring) {
       Value number = next[ring];
       rewriter.replaceOp(item.getDefiningOp(), number);
-      rewriter.setInsertionPointAfter(&op);
-      Location loc = op.getLoc();
-      Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
-      next[ring] = arith::AddIOp::create(rewriter, loc, number, one);
+      Value &successor = successors[number];
+      if (!successor) {
+        rewriter.setInsertionPointAfter(&op);
+        Location loc = op.getLoc();
+        Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+        successor = arith::AddIOp::create(rewriter, loc, number, one);
+      }
+      next[ring] = successor;
       continue;
     }
     auto loop = dyn_cast<LoopLikeOpInterface>(op);

@@ -82,7 +82,9 @@ static bool takesTile(Value slot, StoreOp store) {
   return llvm::all_of(getUsesThroughTurns(slot), [](OpOperand *use) {
     Operation *user = use->getOwner();
     auto product = dyn_cast<ProductOp>(user);
-    return isa<ReleaseOp, LoadFragOp, CopyOp>(user) ||
+    // What lanes read is refilled: a bias, no query tile.
+    auto load = dyn_cast<LoadFragOp>(user);
+    return isa<ReleaseOp, CopyOp>(user) || (load && !load.readsTile()) ||
            (product && !product.isReadByAll(use));
   });
 }

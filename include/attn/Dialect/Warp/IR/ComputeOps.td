@@ -17,17 +17,31 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Warp_LoadFragOp : Warp_Op<"load_frag"> {
   let summary = "reads a fragment from a slot into registers";
   let description = [{
-    An A operand, or an `acc` fragment of f32. A slot of one row is read as the
-    columns (1xN) or the rows (Nx1) of a tile.
+    An A operand, or an `acc` fragment of floats. A slot of one row is read as the
+    columns (1xN) or the rows (Nx1) of a tile. With `transpose` the rows of the
+    slot are the columns of the fragment.
     ```mlir
     %q = warp.load_frag %slot : !warp.slot<128x64xbf16> -> !warp.frag<128x64xbf16, a, 4>
     %lse = warp.load_frag %row : !warp.slot<1x64xf32> -> !warp.frag<64x1xf32, acc, 4>
+    %bias = warp.load_frag %tile transpose : !warp.slot<32x128xbf16, panels<128>> -> !warp.frag<128x32xbf16, acc, 8>
     ```
+
+    (C1) Shapes and elements agree.
+    (C2) The rows of an `acc` fragment do not spread over the warps.
+    (C3) `transpose` is of 16-bit elements that are no operand, and of panels
+         of 64 of them.
   }];
-  let arguments = (ins Arg<Warp_SlotType, "", [MemRead]>:$slot);
+  let arguments = (ins Arg<Warp_SlotType, "", [MemRead]>:$slot, UnitAttr:$transpose);
   let results = (outs Warp_FragType:$result);
-  let assemblyFormat = "$slot attr-dict `:` type($slot) `->` type($result)";
+  let assemblyFormat = "$slot (`transpose` $transpose^)? attr-dict `:` type($slot) `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether it is a tile of several rows that is no operand.
+    bool readsTile() {
+      return getResult().getType().getKind() == FragKind::Acc &&
+             getSlot().getType().getShape().front() != 1;
+    }
+  }];
 }
 
 def Warp_MmaOp : Warp_Op<"mma", [Warp_ProductOpInterface, AllTypesMatch<["acc", "result"]>]> {
