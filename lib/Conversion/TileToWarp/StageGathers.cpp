@@ -167,14 +167,17 @@ static void stage(RewriterBase &rewriter, tile::GatherOp gather) {
 
 void attn::stageGathers(RewriterBase &rewriter, warp::KernelOp kernel,
                         AtomChoice choice, int64_t sharedBytes) {
-  // All of a tensor, or none: first ones and those of loops share a ring.
+  // All of a tensor, or none, and one in each block: the first ones and those
+  // of loops share a ring.
   llvm::MapVector<Value, SmallVector<tile::GatherOp>> gathers;
   DenseSet<Value> others;
+  DenseSet<std::pair<Value, Block *>> seen;
   kernel.walk([&](tile::GatherOp gather) {
-    if (isStageable(gather))
-      gathers[gather.getView()].push_back(gather);
+    Value view = gather.getView();
+    if (isStageable(gather) && seen.insert({view, gather->getBlock()}).second)
+      gathers[view].push_back(gather);
     else
-      others.insert(gather.getView());
+      others.insert(view);
   });
   // Barriers and the numbers of tiles lie in shared memory, too.
   constexpr int64_t rest = 1024;

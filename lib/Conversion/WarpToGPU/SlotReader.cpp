@@ -52,6 +52,8 @@ private:
   Value pointerAt(Value element);
   void readPair(Value pointer, SmallVectorImpl<Value> &elements);
   void unpackWords(ArrayRef<Value> words, SmallVectorImpl<Value> &elements);
+  /// Of 16 x 16 elements each.
+  SmallVector<Value> readBoxes(MatrixReader &matrices, bool transposed);
 
   OpBuilder &builder;
   Location loc;
@@ -101,21 +103,29 @@ void SlotReader::unpackWords(ArrayRef<Value> words,
   }
 }
 
+SmallVector<Value> SlotReader::readBoxes(MatrixReader &matrices,
+                                         bool transposed) {
+  SmallVector<Value> elements;
+  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+    for (int64_t column = 0; column < fragment.columns; column += 16) {
+      std::pair<int64_t, int64_t> place(
+          t * fragment.rowWarps() * layout::groupRows, column);
+      if (transposed)
+        std::swap(place.first, place.second);
+      bool isWhole = column + 8 < fragment.columns;
+      unpackWords(isWhole ? matrices.read(place.first, place.second)
+                          : matrices.readHalf(place.first, place.second),
+                  elements);
+    }
+  return elements;
+}
+
 /// Matrices below each other, then beside each other.
 SmallVector<Value> SlotReader::readMatrices() {
   MatrixReader matrices(builder, loc, slotType, slot,
                         MatrixReader::Order::RowsFirst,
                         ints.mul(ints.warp(), layout::groupRows));
-  SmallVector<Value> elements;
-  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
-    for (int64_t column = 0; column < fragment.columns; column += 16) {
-      int64_t row = t * fragment.rowWarps() * layout::groupRows;
-      unpackWords(column + 8 < fragment.columns
-                      ? matrices.read(row, column)
-                      : matrices.readHalf(row, column),
-                  elements);
-    }
-  return elements;
+  return readBoxes(matrices, /*transposed=*/false);
 }
 
 /// The rows of a warp are columns of one panel.
@@ -126,16 +136,7 @@ SmallVector<Value> SlotReader::readTransposed() {
   MatrixReader matrices(
       builder, loc, slotType, base, MatrixReader::Order::ColumnsFirstTransposed,
       /*firstRow=*/Value(), ints.rem(first, tile.panelColumns()));
-  SmallVector<Value> elements;
-  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
-    for (int64_t column = 0; column < fragment.columns; column += 16) {
-      int64_t row = t * fragment.rowWarps() * layout::groupRows;
-      unpackWords(column + 8 < fragment.columns
-                      ? matrices.read(column, row)
-                      : matrices.readHalf(column, row),
-                  elements);
-    }
-  return elements;
+  return readBoxes(matrices, /*transposed=*/true);
 }
 
 SmallVector<Value> SlotReader::readColumns() {

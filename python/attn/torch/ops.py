@@ -79,13 +79,16 @@ def begin_gradients(program, q, k, v, operands):
     """Before a program's first call on a GPU: gradients that will be needed begin to be
     compiled, beside the kernel of the call."""
     is_wrong = any([not isinstance(x, torch.Tensor) for x in (q, k, v, *operands)]) or q.dim() != 4 or k.dim() != 4
-    if is_wrong or kernels.place(q.device)[0] != "cuda" or kernels.is_known(program, q.device):
+    if is_wrong or kernels.place(q.device)[0] != "cuda":
+        return
+    program = kernels.promised(program, operands)
+    if kernels.is_known(program, q.device):
         return
     needed = [operand.requires_grad for operand in operands]
     if any((q.requires_grad, k.requires_grad, v.requires_grad, *needed)) \
             and len(operands) == len(kernels.parameters(program)[3:]):
         of_captures = needs_captures(program, needed)
-        text = forms.chosen(kernels.promised(program, operands), q, k, operands)
+        text = forms.chosen(program, q, k, operands)
         kernels.begin_backward(text, q.device, False, of_captures, kernels.lengths(q, k))
 
 
