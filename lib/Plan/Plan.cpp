@@ -60,8 +60,10 @@ static bool readsPairs(ScoredOp op) {
     if (llvm::none_of(indices, depends))
       return WalkResult::advance();
     size_t rank = indices.size();
-    bool isPair = rank >= 2 && indices[rank - 1] == j &&
-                  indices[rank - 2] == i &&
+    // A tensor map has as many dimensions.
+    constexpr size_t mostDimensions = 4;
+    bool isPair = rank >= 2 && rank <= mostDimensions &&
+                  indices[rank - 1] == j && indices[rank - 2] == i &&
                   llvm::none_of(indices.drop_back(2), depends) &&
                   isa<Float16Type, BFloat16Type>(load.getType()) &&
                   isAligned(load.getBuffer());

@@ -23,6 +23,7 @@
 
 #include "attn/Dialect/Attn/IR/ArgumentAttributes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
@@ -56,7 +57,16 @@ static bool isInStep(Operation *op) {
          });
 }
 
-static bool isStageable(tile::GatherOp gather) {
+/// The rows of the tensor that a result is of.
+static VectorType getBoxType(tile::GatherOp gather) {
+  auto type = cast<VectorType>(gather.getResult().getType());
+  SmallVector<int64_t> shape(type.getShape());
+  if (isBox(gather, /*transposed=*/true))
+    std::swap(shape[0], shape[1]);
+  return VectorType::get(shape, type.getElementType());
+}
+
+static bool isStageable(tile::GatherOp gather, AtomChoice choice) {
   auto type = dyn_cast<VectorType>(gather.getResult().getType());
   auto view = cast<MemRefType>(gather.getView().getType());
   if (!type || type.getRank() != 2 || llvm::is_contained(type.getShape(), 1) ||
@@ -70,9 +80,14 @@ static bool isStageable(tile::GatherOp gather) {
     return false;
   // ldmatrix transposes what lies in one panel.
   constexpr int64_t columnsOfPanel = 64;
-  return isBox(gather, /*transposed=*/false) ||
-         (isBox(gather, /*transposed=*/true) &&
-          type.getShape()[0] % columnsOfPanel == 0);
+  if (!isBox(gather, /*transposed=*/false) &&
+      (!isBox(gather, /*transposed=*/true) ||
+       type.getShape()[0] % columnsOfPanel != 0))
+    return false;
+  VectorType box = getBoxType(gather);
+  warp::SlotType slot =
+      getSlotType(box.getShape(), box.getElementType(), choice);
+  return warp::findTMAObstacle(view, slot, box.getShape()[0]).empty();
 }
 
 namespace {
@@ -150,16 +165,10 @@ static void stage(RewriterBase &rewriter, tile::GatherOp gather) {
     indices.push_back(
         toIndex(rewriter, loc, coords ? coords.getBase() : index));
   }
-  auto type = cast<VectorType>(gather.getResult().getType());
-  bool transposed = isBox(gather, /*transposed=*/true);
-  SmallVector<int64_t> shape(type.getShape());
-  if (transposed)
-    std::swap(shape[0], shape[1]);
   Value box = tile::LoadOp::create(
-      rewriter, loc, VectorType::get(shape, type.getElementType()),
-      gather.getView(), indices, /*sliceEnd=*/Value(), /*packed=*/false,
-      /*slices=*/1);
-  if (transposed)
+      rewriter, loc, getBoxType(gather), gather.getView(), indices,
+      /*sliceEnd=*/Value(), /*packed=*/false, /*slices=*/1);
+  if (isBox(gather, /*transposed=*/true))
     box = vector::TransposeOp::create(rewriter, loc, box,
                                       ArrayRef<int64_t>{1, 0});
   rewriter.replaceOp(gather, box);
@@ -174,7 +183,8 @@ void attn::stageGathers(RewriterBase &rewriter, warp::KernelOp kernel,
   DenseSet<std::pair<Value, Block *>> seen;
   kernel.walk([&](tile::GatherOp gather) {
     Value view = gather.getView();
-    if (isStageable(gather) && seen.insert({view, gather->getBlock()}).second)
+    if (isStageable(gather, choice) &&
+        seen.insert({view, gather->getBlock()}).second)
       gathers[view].push_back(gather);
     else
       others.insert(view);
@@ -186,11 +196,11 @@ void attn::stageGathers(RewriterBase &rewriter, warp::KernelOp kernel,
   for (auto &[view, ofView] : gathers) {
     TileBytes with = bytes;
     for (tile::GatherOp gather : ofView)
-      with.add(gather, view, cast<VectorType>(gather.getResult().getType()));
+      with.add(gather, view, getBoxType(gather));
     if (others.contains(view) || with.total() + rest > sharedBytes)
       continue;
     for (tile::GatherOp gather : ofView) {
-      bytes.add(gather, view, cast<VectorType>(gather.getResult().getType()));
+      bytes.add(gather, view, getBoxType(gather));
       stage(rewriter, gather);
     }
   }

@@ -49,11 +49,11 @@ func.func @boxes(%q: !q, %k: !q, %bias: !bias {attn.aligned}, %other: !bias {att
 }
 
 // Nothing is promised of the first tensor; the second is read at other places, too,
-// the third twice.
+// the third twice; the fourth has more dimensions than a tensor map.
 // CHECK-LABEL: func.func @others(
 // CHECK: scf.for
-// CHECK-COUNT-5: warp.gather
-func.func @others(%q: !q, %k: !q, %bias: !bias, %other: !bias {attn.aligned}, %twice: !bias {attn.aligned}, %out: memref<?x64xf32>, %n: index) {
+// CHECK-COUNT-6: warp.gather
+func.func @others(%q: !q, %k: !q, %bias: !bias, %other: !bias {attn.aligned}, %twice: !bias {attn.aligned}, %deep: memref<?x?x?x?x?xbf16, strided<[?, ?, ?, ?, 1], offset: ?>> {attn.aligned}, %out: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   tile.kernel @others plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
@@ -79,7 +79,9 @@ func.func @others(%q: !q, %k: !q, %bias: !bias, %other: !bias {attn.aligned}, %t
       %c = arith.addf %a, %u : vector<128x64xf32>
       %first = tile.gather %twice[%head, %rows, %columns] : !bias, (i32, vector<128x1xi32>, vector<1x64xi32>) -> vector<128x64xbf16>
       %second = tile.gather %twice[%row, %rows, %columns] : !bias, (i32, vector<128x1xi32>, vector<1x64xi32>) -> vector<128x64xbf16>
-      %both = arith.addf %first, %second : vector<128x64xbf16>
+      %third = tile.gather %deep[%head, %row, %row, %rows, %columns] : memref<?x?x?x?x?xbf16, strided<[?, ?, ?, ?, 1], offset: ?>>, (i32, i32, i32, vector<128x1xi32>, vector<1x64xi32>) -> vector<128x64xbf16>
+      %two0 = arith.addf %first, %second : vector<128x64xbf16>
+      %both = arith.addf %two0, %third : vector<128x64xbf16>
       %wide = arith.extf %both : vector<128x64xbf16> to vector<128x64xf32>
       %d0 = arith.addf %c, %m : vector<128x64xf32>
       %d = arith.addf %d0, %wide : vector<128x64xf32>
