@@ -163,8 +163,8 @@ static const Row sm80Rows[] = {
 // numbers, which spill with four warpgroups, and what is read by position, most
 // of which spills with 128 keys at d = 128.
 // Biases of each query and key that come as tiles do (TileToWarp/
-// StageGathers.cpp) have place beside two stages of 128 x 128 at d = 72 to 96,
-// and not beside three of 192 x 96: 1.9 times as fast there.
+// StageGathers.cpp) have place beside two stages of 128 x 128 up to d = 96, and
+// not beside three of 192 x 96: 1.9 times as fast at d = 96 (an H200).
 // Which tiles short and long rows want at d = 64 and 128: an H100
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time

@@ -13,7 +13,7 @@ depends on. The third call of a key finds a Launch, which wants nothing but addr
 PyTorch's dispatcher has no part in it, so this is for calls to which it would add
 nothing but autograd; all others go through torch.ops.attn, as the first two do where
 nothing requires gradients. Gradients of such calls, the first ones too, are known by the
-layouts of what they are of: the third of a key finds its launch.
+layouts of what they are of: the second finds its launch.
 """
 
 import functools
