@@ -220,6 +220,13 @@ int64_t Fragment::accRegisterOfA(int64_t reg, int64_t element) const {
   return join(acc, parts);
 }
 
+int64_t attn::layout::chooseGridColumns(int64_t blockRows, int64_t warps) {
+  int64_t rows = groupRows * warps;
+  bool isShort = blockRows > 0 && blockRows % groupRows == 0 &&
+                 blockRows < rows && rows % blockRows == 0;
+  return isShort ? rows / blockRows : 1;
+}
+
 int64_t attn::layout::tf32Column(int64_t slot) {
   return slot < 4 ? 2 * slot : 2 * (slot - 4) + 1;
 }

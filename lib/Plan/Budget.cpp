@@ -93,13 +93,14 @@ static int64_t tileBytes(int64_t rows, int64_t dim, const Workload &workload,
 /// Columns of f32 that a kernel accumulates per row: those of the output; of
 /// the gradients of key and value together, as long as lanes have registers for
 /// them.
-static int64_t countSummedColumns(const Workload &workload) {
+static int64_t countSummedColumns(const Workload &workload,
+                                  const Tiles &tiles) {
   int64_t dim = padHeadDim(workload.headDim);
   int64_t valueDim = padHeadDim(workload.valueHeadDim);
   if (!workload.isBackward)
     return valueDim;
-  return dim + valueDim <= maxSummedColumns ? dim + valueDim
-                                            : std::max(dim, valueDim);
+  int64_t most = layout::countMostSummedColumns(tiles.blockQ, tiles.warps);
+  return dim + valueDim <= most ? dim + valueDim : std::max(dim, valueDim);
 }
 
 Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
@@ -121,6 +122,12 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
         {{"dO", slot(tiles.blockQ, valueDim)},
          {"lse", tiles.blockK * 4, tiles.stages, /*isRing=*/true},
          {"delta", tiles.blockK * 4, tiles.stages, /*isRing=*/true}});
+  // What warps compute for those that have other columns of their rows.
+  if (workload.isBackward && !product.readsPanels &&
+      layout::chooseGridColumns(tiles.blockQ, tiles.warps) > 1)
+    budget.buffers.insert(budget.buffers.end(),
+                          {{"weights", slot(tiles.blockQ, tiles.blockK)},
+                           {"dS", slot(tiles.blockQ, tiles.blockK)}});
   if (workload.isJvp)
     budget.buffers.insert(
         budget.buffers.end(),
@@ -134,7 +141,7 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
   };
   budget.tiles = {
       {"scores", perThread(tiles.blockQ * tiles.blockK, 4)},
-      {"output", perThread(tiles.blockQ * countSummedColumns(workload), 4)}};
+      {"output", perThread(tiles.blockQ * countSummedColumns(workload, tiles), 4)}};
   if (workload.isBackward)
     budget.tiles.push_back(
         {"gradient", perThread(tiles.blockQ * tiles.blockK, 4)});
@@ -213,6 +220,27 @@ static std::string findCPUObstacle(const Tiles &tiles,
   return "";
 }
 
+/// What is in the way of warps that share rows: as gradients of f32 have them,
+/// whose sums would not fit the registers of fewer warps.
+static std::string findRowSharingObstacle(const Workload &workload,
+                                          const Tiles &tiles, int64_t groups,
+                                          const TargetInfo &target) {
+  const layout::ProductTraits &product = chooseProduct(workload, target);
+  bool canShare = workload.isBackward && product.sharesColumns &&
+                  !product.readsPanels && workload.elementBytes == 4;
+  if (!canShare)
+    return notMultiple("block_q", tiles.blockQ, product.rows * tiles.warps,
+                       ", 16 rows per warp");
+  for (auto [field, columns] :
+       {std::pair("block_k", tiles.blockK),
+        {"head_dim", padHeadDim(workload.headDim)},
+        {"value_dim", padHeadDim(workload.valueHeadDim)}})
+    if (columns % (8 * groups) != 0)
+      return notMultiple(field, columns, 8 * groups,
+                         ", " + Twine(groups) + " warps share a row");
+  return "";
+}
+
 /// What is in the way of `split_keys` and `packed_heads`.
 static std::string findSharingObstacle(const Workload &workload,
                                        const Tiles &tiles,
@@ -284,6 +312,13 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
   } else if (tiles.blocksPerSM != 1) {
     return "blocks_per_sm = " + std::to_string(tiles.blocksPerSM) +
            ", expected 1: such a kernel has no roles";
+  } else if (int64_t groups =
+                 layout::chooseGridColumns(tiles.blockQ, tiles.warps);
+             groups > 1) {
+    std::string obstacle =
+        findRowSharingObstacle(workload, tiles, groups, target);
+    if (!obstacle.empty())
+      return obstacle;
   } else if (tiles.blockQ % rows) {
     return notMultiple("block_q", tiles.blockQ, rows, ", 16 rows per warp");
   }

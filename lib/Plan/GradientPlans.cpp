@@ -100,15 +100,21 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
     return cases;
   std::optional<int64_t> most = findMostQueriesOfTwo(backward, one);
   Workload workload = getWorkload(op);
-  if (!most || workload.queries > *most)
-    return cases;
   bool isKnown = workload.queries != 0;
+  bool isF32 = !isKnown && wantsTwoSideBySide(backward, one);
+  if (!isF32 && (!most || workload.queries > *most))
+    return cases;
   workload.inAnyOrder = false; // within each of two programs
   auto pickTwo = [&](int64_t queries) {
     workload.queries = queries;
     PlanAttr two = pick(workload, op->getContext(), one.getTarget());
     return two && !isKnown ? two.withScores(RecomputedScores::Twice) : two;
   };
+  if (isF32) {
+    if (PlanAttr two = pickTwo(0))
+      cases.insert(cases.begin(), {haveAllTiles(op.hasMask()), two});
+    return cases;
+  }
   PlanAttr two = pickTwo(isKnown ? workload.queries : *most);
   if (!two)
     return cases;

@@ -32,7 +32,7 @@ struct RankedPlan {
     clocks = plan::estimate(workload, plan).clocksPerScore;
     hasBlocks = workload.hasBlocks(tiles.blockQ, tiles.blockK);
     if (workload.elementBytes == 4)
-      rowsOfSplit = tiles.blockQ / tiles.warps;
+      rowsOfSplit = std::max(layout::groupRows, tiles.blockQ / tiles.warps);
   }
 
   PlanAttr plan;

@@ -55,12 +55,13 @@ inline constexpr ProductTraits mmaTF32 = [] {
   ProductTraits traits;
   traits.elementBits = 32;
   traits.depth = 8;
-  traits.transposesA = false;
+  traits.sharesColumns = true;
   return traits;
 }();
 
 inline constexpr ProductTraits fmaF32 = [] {
   ProductTraits traits = mmaTF32;
+  traits.transposesA = traits.sharesColumns = false;
   // Eight columns of two rows, and of two columns, besides.
   traits.registers += 32;
   return traits;
@@ -79,19 +80,33 @@ inline constexpr ProductTraits wgmma = [] {
   return traits;
 }();
 
+/// Columns of gradients that one kernel adds up for a row of keys, on every
+/// target: of d_key and d_value together, or of one of them in a kernel of its
+/// own. A warp has 16 rows of them.
+inline constexpr int64_t maxSummedColumns = 256;
+
+/// The same where several warps may share such rows.
+inline int64_t countMostSummedColumns(int64_t blockRows, int64_t warps) {
+  return maxSummedColumns * chooseGridColumns(blockRows, warps);
+}
+
 /// What is wrong with the columns that a group of warps has of an accumulator
-/// of mma.sync, in words; empty if their matrices are read two at a time, and
-/// lie in a row of operand b as the swizzle wants it.
-inline std::string checkColumnParts(const Fragment &acc) {
+/// of mma.sync, in words; empty if matrices of 16 bits are read two at a time and
+/// lie in a row of operand b as the swizzle wants it. Lanes read f32 anywhere.
+inline std::string checkColumnParts(const Fragment &acc,
+                                    const ProductTraits &product) {
   int64_t groups = acc.columnGroups(), columns = acc.columns / groups;
-  if (groups > 1 && columns % 16 == 0 &&
-      !SharedTile{16, acc.columns}.splitsInto(groups))
-    return "a group of warps has " + std::to_string(columns) + " of " +
-           std::to_string(acc.columns) + " columns, which the swizzle mixes";
-  if (groups == 1 || columns % 16 == 0)
+  bool is16Bit = product.elementBits == 16;
+  int64_t atOnce = is16Bit ? 16 : 8;
+  if (groups == 1)
     return "";
-  return "a group of warps has " + std::to_string(columns) +
-         " columns, expected a multiple of 16";
+  if (columns % atOnce != 0)
+    return "a group of warps has " + std::to_string(columns) +
+           " columns, expected a multiple of " + std::to_string(atOnce);
+  if (!is16Bit || SharedTile{16, acc.columns}.splitsInto(groups))
+    return "";
+  return "a group of warps has " + std::to_string(columns) + " of " +
+         std::to_string(acc.columns) + " columns, which the swizzle mixes";
 }
 
 } // namespace attn::layout

@@ -47,11 +47,6 @@ struct TargetInfo {
   double memoryBytesPerClock = 0; // at the multiprocessors' boost clock
 };
 
-// Columns of gradients that one kernel adds up for a row of keys, on every
-// target: of d_key and d_value together, or of one of them in a kernel of its
-// own.
-inline constexpr int64_t maxSummedColumns = 256;
-
 /// The target of that name, or null.
 const TargetInfo *findTarget(std::string_view name);
 

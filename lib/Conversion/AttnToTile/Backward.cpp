@@ -63,7 +63,7 @@ tile::KernelOp BackwardKernels::beginKernel(const Twine &suffix,
                                             ValueRange grid, PlanAttr plan) {
   auto kernel =
       tile::KernelOp::create(b, loc, (name + suffix).str(),
-                             plan ? plan : attention.getPlanAttr(), grid);
+                             plan ? plan : getPlanOfRows(), grid);
   b.setInsertionPoint(kernel.getTerminator());
   return kernel;
 }

@@ -157,7 +157,7 @@ BackwardKernels::readRowNumbers(const BlockNumbers &block, Value queries) {
 /// The same plan with one slot for each tile, as here those of both sides
 /// change from step to step, and tiles of so many columns, if that is not 0.
 PlanAttr BackwardKernels::getPlanWithoutRings(int64_t columns) {
-  PlanAttr plan = attention.getPlanAttr();
+  PlanAttr plan = getPlanOfRows();
   return plan.withTiles(plan.getBlockQ(), columns ? columns : plan.getBlockK(),
                         plan.getWarps(), /*stages=*/1);
 }

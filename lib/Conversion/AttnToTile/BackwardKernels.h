@@ -199,6 +199,9 @@ private:
   /// With the plan of the attention, unless there is another one.
   tile::KernelOp beginKernel(const Twine &suffix, ValueRange grid,
                              PlanAttr plan = {});
+  /// The plan of kernels whose warps have whole rows, all but that of both sums
+  /// of keys.
+  PlanAttr getPlanOfRows();
   /// Of blocks of as many rows as the plan says, or of `rows`. `fromTheEnd`:
   /// the first one has the last rows of the last head, which the kernel before
   /// has left in the cache, and what is left there is what the next one reads

@@ -67,7 +67,8 @@ void BackwardKernels::buildRoundedQueryGradient(Value gradient) {
   OpBuilder::InsertionGuard guard(b);
   tile::KernelOp kernel = beginKernel(
       "_round_query",
-      ValueRange{batches, heads, ceilDiv(b, loc, queryLength, blockColumns)});
+      ValueRange{batches, heads, ceilDiv(b, loc, queryLength, blockColumns)},
+      attention.getPlanAttr());
   BlockNumbers block = readNumbers(kernel, blockColumns, /*fromTheEnd=*/true);
   Value sum = tile::LoadOp::create(
       b, loc, VectorType::get({numColumns, paddedDim}, f32), querySums,

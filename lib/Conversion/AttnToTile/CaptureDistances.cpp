@@ -49,7 +49,7 @@ int64_t BackwardKernels::countDiagonalColumns() {
                   (element.getIntOrFloatBitWidth() / 8);
   bool fits =
       bytes <= mostBytes &&
-      numRows * wide <= mostOfLane * lanes * attention.getPlanAttr().getWarps();
+      numRows * wide <= mostOfLane * lanes * getPlanOfRows().getWarps();
   return fits ? std::max(wide, numColumns) : numColumns;
 }
 

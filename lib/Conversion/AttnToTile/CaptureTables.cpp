@@ -104,7 +104,7 @@ std::pair<PlanAttr, int64_t>
 BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
   // Distances up to 64 to both sides are 129 elements.
   constexpr int64_t unknown = 64, known = 136, step = 8;
-  PlanAttr plan = attention.getPlanAttr();
+  PlanAttr plan = getPlanOfRows();
   int64_t size = elements.value_or(unknown);
   int64_t most = std::clamp<int64_t>(llvm::alignTo(size, step), step, known);
   if (plan.getTarget() == TargetKind::CPU)

@@ -31,7 +31,7 @@ static PlanAttr chooseTallWarps(PlanAttr plan, int64_t dim) {
   bool isTall = plan.getBlockQ() >= 2 * layout::groupRows * plan.getWarps();
   if (isTall || plan.getBlockK() < leastColumns ||
       plan.getBlockK() % (2 * layout::mmaSync.depth) != 0 ||
-      2 * dim > maxSummedColumns)
+      2 * dim > layout::maxSummedColumns)
     return plan;
   bool hasMany = plan.getWarps() > fewWarps;
   return plan.withTiles(plan.getBlockQ() * (hasMany ? 1 : 2),
@@ -125,8 +125,18 @@ PlanAttr BackwardKernels::getKeyPlan() {
   return plan.withPasses(passes);
 }
 
-PlanAttr BackwardKernels::getQueryPlan() {
+PlanAttr BackwardKernels::getPlanOfRows() {
   PlanAttr plan = attention.getPlanAttr();
+  int64_t groups =
+      layout::chooseGridColumns(plan.getBlockQ(), plan.getWarps());
+  if (plan.getTarget() == TargetKind::CPU || groups == 1)
+    return plan;
+  return plan.withTiles(plan.getBlockQ(), plan.getBlockK(),
+                        plan.getWarps() / groups, plan.getStages());
+}
+
+PlanAttr BackwardKernels::getQueryPlan() {
+  PlanAttr plan = getPlanOfRows();
   const TargetInfo *target = findTarget(stringifyTargetKind(plan.getTarget()));
   if (!target || target->sm == 0 || element.isF32())
     return plan;

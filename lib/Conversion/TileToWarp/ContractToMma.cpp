@@ -34,7 +34,9 @@ struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Value a = lookThroughCasts(adaptor.getLhs());
     Value b = lookThroughCasts(adaptor.getRhs());
-    if (isTransposed(op, 0))
+    auto acc = cast<warp::FragType>(adaptor.getAcc().getType());
+    bool isShared = acc.getLayout().columnGroups() > 1;
+    if (isTransposed(op, 0) || isShared)
       a = exchange(op, a, rewriter);
     b = exchange(op, b, rewriter);
     auto slot = dyn_cast<warp::SlotType>(b.getType());
@@ -51,7 +53,7 @@ struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
     AtomChoice own = choice;
     own.ieee |= op->hasAttr(tile::TileDialect::kIeeeAttrName);
     rewriter.replaceOpWithNewOp<warp::MmaOp>(
-        op, adaptor.getAcc().getType(), own.of(slot.getElementType()), a, b,
+        op, acc, own.of(slot.getElementType()), a, b,
         adaptor.getAcc(), isTransposed(op, 0), isTransposed(op, 1));
     return success();
   }
@@ -66,20 +68,47 @@ private:
       return operand;
     auto slotType = getSlotType(type.getShape(), type.getElementType(), choice);
     auto kernel = op->getParentOfType<warp::KernelOp>();
-    // One for all of a type: each is read where it is written.
+    // One for all of a type: each is read where it is written. Where warps
+    // share rows all left operands go through slots, and each has one of its
+    // own: so warps meet once for those that are written one after the other.
+    llvm::SmallDenseSet<Value> used;
+    warp::StoreFragOp last;
+    if (type.getGridColumns() > 1) {
+      if (warp::StoreFragOp store = findStore(op, operand))
+        return store.getTarget();
+      for (auto store : op->getBlock()->getOps<warp::StoreFragOp>()) {
+        used.insert(store.getTarget());
+        last = store;
+      }
+    }
     Value slot;
     for (auto alloc : kernel.getBodyBlock()->getOps<warp::AllocOp>())
-      if (isExchange(alloc) && alloc.getSlot().getType() == slotType)
+      if (isExchange(alloc) && alloc.getSlot().getType() == slotType &&
+          !used.contains(alloc.getSlot()))
         slot = alloc.getSlot();
+    OpBuilder::InsertionGuard guard(rewriter);
     if (!slot) {
-      OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(kernel.getBodyBlock());
       slot = warp::AllocOp::create(rewriter, op->getLoc(), slotType,
                                    /*offset=*/nullptr);
+      rewriter.setInsertionPoint(op);
     }
+    Operation *definition = operand.getDefiningOp();
+    if (last && (!definition || definition->getBlock() != last->getBlock() ||
+                 definition->isBeforeInBlock(last)))
+      rewriter.setInsertionPointAfter(last);
     warp::StoreFragOp::create(rewriter, op->getLoc(), operand, slot,
                               /*item=*/Value());
     return slot;
+  }
+
+  /// The store of the operand in the block of a product, in front of it.
+  static warp::StoreFragOp findStore(Operation *op, Value operand) {
+    for (Operation *user : operand.getUsers())
+      if (auto store = dyn_cast<warp::StoreFragOp>(user);
+          store && store->getBlock() == op->getBlock())
+        return store;
+    return {};
   }
 
   static bool isExchange(warp::AllocOp alloc) {

@@ -80,21 +80,31 @@ static LogicalResult checkLoad(tile::LoadOp load) {
   return success();
 }
 
+layout::Fragment attn::spread(VectorType type, PlanAttr plan) {
+  int64_t warps = plan.getWarps();
+  layout::Fragment fragment = {
+      layout::FragmentKind::Acc, type.getDimSize(0),
+      type.getRank() == 2 ? type.getDimSize(1) : 1, warps,
+      int64_t(type.getElementType().getIntOrFloatBitWidth())};
+  int64_t columns = layout::chooseGridColumns(plan.getBlockQ(), warps);
+  if (fragment.rows == 1 ||
+      fragment.rows % (layout::groupRows * (warps / columns)) == 0)
+    fragment.gridColumns = columns;
+  return fragment;
+}
+
 static LogicalResult checkFragment(Operation *op, VectorType type,
-                                   int64_t warps) {
+                                   PlanAttr plan) {
   Type element = type.getElementType();
   if (type.isScalable() || type.getRank() < 1 || type.getRank() > 2 ||
       !element.isIntOrFloat())
     return op->emitOpError("has ")
            << type << ", expected rank 2 (or 1) of integers or floats";
-  int64_t columns = type.getRank() == 2 ? type.getDimSize(1) : 1;
-  layout::Fragment fragment = {layout::FragmentKind::Acc, type.getDimSize(0),
-                               columns, warps,
-                               int64_t(element.getIntOrFloatBitWidth())};
+  layout::Fragment fragment = spread(type, plan);
   std::string message = fragment.check();
   if (!message.empty() || fragment.columns == layout::laneColumns)
     return op->emitOpError("has ")
-           << type << ", which does not spread over " << warps << " warps"
+           << type << ", which does not spread over " << plan.getWarps() << " warps"
            << (message.empty() ? "" : ": ") << message;
   return success();
 }
@@ -110,7 +120,7 @@ bool attn::isTransposed(vector::ContractionOp op, unsigned operand) {
 }
 
 /// (m,k) or (k,m) x (k,n) or (n,k), to (m,n).
-static LogicalResult checkContract(vector::ContractionOp op, int64_t warps) {
+static LogicalResult checkContract(vector::ContractionOp op, PlanAttr plan) {
   AffineExpr m, n, k;
   bindDims(op.getContext(), m, n, k);
   auto map = [&](AffineExpr row, AffineExpr column) {
@@ -127,15 +137,9 @@ static LogicalResult checkContract(vector::ContractionOp op, int64_t warps) {
       !isVector(op.getAccType()) ||
       !cast<VectorType>(op.getAccType()).getElementType().isF32())
     return op.emitOpError("expects a sum in f32 of operands of one type");
-  bool isTransposedLhs = isTransposed(op, 0);
-  bool is16Bit = lhs.getElementType().getIntOrFloatBitWidth() == 16;
-  bool isComputedRhs = !op.getRhs().getDefiningOp<tile::LoadOp>();
-  if (!is16Bit && (isTransposedLhs || isComputedRhs))
-    return op.emitOpError("has operands of ")
-           << lhs.getElementType()
-           << ", expected 16 bits where the lhs is transposed or the rhs "
-              "computed";
-  if (isTransposedLhs)
+  int64_t warps = plan.getWarps();
+  bool isInGrid = layout::chooseGridColumns(plan.getBlockQ(), warps) > 1;
+  if (isTransposed(op, 0) || isInGrid)
     return success(); // it lies in shared memory
   layout::Fragment operand = {layout::FragmentKind::A, lhs.getDimSize(0),
                               lhs.getDimSize(1), warps,
@@ -233,7 +237,7 @@ static LogicalResult checkOperands(Operation *op, tile::KernelOp kernel) {
 }
 
 static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
-                             int64_t warps) {
+                             PlanAttr plan) {
   if (failed(checkOperands(op, kernel)))
     return failure();
   if (op->getNumRegions() != 0 &&
@@ -243,7 +247,7 @@ static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
     return checkLoad(load);
   for (Type type : op->getResultTypes())
     if (auto vector = dyn_cast<VectorType>(type))
-      if (failed(checkFragment(op, vector, warps)))
+      if (failed(checkFragment(op, vector, plan)))
         return failure();
   if (!hasVectors(op) ||
       isa<scf::ForOp, scf::IfOp, scf::YieldOp, tile::LoadOp, tile::StoreOp,
@@ -251,7 +255,7 @@ static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
           op))
     return success();
   if (auto contract = dyn_cast<vector::ContractionOp>(op))
-    return checkContract(contract, warps);
+    return checkContract(contract, plan);
   if (auto reduction = dyn_cast<vector::MultiDimReductionOp>(op))
     return checkReduction(reduction);
   if (auto cast = dyn_cast<vector::ShapeCastOp>(op))
@@ -283,13 +287,26 @@ static LogicalResult checkPlan(tile::KernelOp kernel,
   return success();
 }
 
+/// Those without tensor cores read rows of the lhs.
+static LogicalResult checkIeeeProducts(tile::KernelOp kernel, bool ieee) {
+  WalkResult walk = kernel.walk([&](vector::ContractionOp op) {
+    if (!isTransposed(op, 0) || !op.getLhsType().getElementType().isF32() ||
+        !(ieee || op->hasAttr(tile::TileDialect::kIeeeAttrName)))
+      return WalkResult::advance();
+    op.emitOpError("has a transposed lhs of f32, expected one by tensor cores, "
+                   "not an ieee product");
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 FailureOr<FlatKernel> attn::matchFlatKernel(tile::KernelOp kernel) {
   const TargetInfo &target = plan::getTarget(kernel.getPlan().getTarget());
   if (failed(checkPlan(kernel, target)))
     return failure();
-  int64_t warps = kernel.getPlan().getWarps();
+  PlanAttr plan = kernel.getPlan();
   WalkResult walk = kernel.walk([&](Operation *op) {
-    return failed(checkOp(op, kernel, warps)) ? WalkResult::interrupt()
+    return failed(checkOp(op, kernel, plan)) ? WalkResult::interrupt()
                                               : WalkResult::advance();
   });
   if (walk.wasInterrupted())
@@ -297,5 +314,7 @@ FailureOr<FlatKernel> attn::matchFlatKernel(tile::KernelOp kernel) {
   auto numerics = kernel->getParentOp()->getAttrOfType<NumericsAttr>(
       AttnDialect::kNumericsAttrName);
   bool ieee = numerics && numerics.getF32Products() == F32Products::IEEE;
+  if (failed(checkIeeeProducts(kernel, ieee)))
+    return failure();
   return FlatKernel{kernel, target, ieee};
 }

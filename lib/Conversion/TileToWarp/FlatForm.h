@@ -11,6 +11,7 @@
 #define ATTN_LIB_CONVERSION_TILETOWARP_FLATFORM_H
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Layout/Fragments.h"
 #include "attn/Support/TargetInfo.h"
 
 namespace attn {
@@ -22,6 +23,11 @@ struct FlatKernel {
   /// Whether products of f32 do without the tensor cores.
   bool ieee = false;
 };
+
+/// How warps have a value of a kernel: its tiles in the grid in which the warps
+/// share rows of a block (`chooseGridColumns`), those of fewer rows along the
+/// columns.
+layout::Fragment spread(VectorType type, PlanAttr plan);
 
 /// The flat tile form: a `tile.kernel` whose body has no `tile.online_softmax`,
 /// whose vectors have rank 2 (rank 1 only as a column Mx1 that loses its unit

@@ -19,9 +19,12 @@ namespace attn {
 
 /// Vectors become `acc` fragments over `warps` warps; a vector of rank 1 is a
 /// column.
+/// The accumulator fragment that holds a value of a kernel (`spread`).
+warp::FragType getAccType(VectorType type, PlanAttr plan);
+
 class FragmentConverter : public TypeConverter {
 public:
-  explicit FragmentConverter(int64_t warps);
+  explicit FragmentConverter(PlanAttr plan);
 };
 
 /// arith, math, constants, casts, selections and broadcasts.
@@ -90,13 +93,13 @@ warp::SlotType getSlotType(ArrayRef<int64_t> shape, Type element,
                            AtomChoice choice, bool isOperand = true);
 
 /// Gives every tile that is loaded a slot at the start of the kernel and copies
-/// it where it was loaded. `aInRegisters`: left operands that are loaded go on
-/// to an `a` fragment at once. Tiles have panels where their product reads
+/// it where it was loaded. Where the plan has queries in registers, left operands
+/// that are loaded go on to an `a` fragment at once. Tiles have panels where their product reads
 /// such. The uses of the loads get an unrealized cast of the slot or fragment,
 /// which the contract pattern looks through. Rows, and tiles that are no
 /// operands of products, are read as fragments.
-void placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
-                bool aInRegisters, AtomChoice choice);
+void placeSlots(RewriterBase &rewriter, warp::KernelOp kernel, PlanAttr plan,
+                AtomChoice choice);
 
 } // namespace attn
 

@@ -60,20 +60,19 @@ namespace {
 class SlotPlacement {
 public:
   SlotPlacement(RewriterBase &rewriter, warp::KernelOp kernel,
-                bool aInRegisters, AtomChoice choice)
-      : rewriter(rewriter), kernel(kernel), aInRegisters(aInRegisters),
-        choice(choice) {}
+                PlanAttr plan, AtomChoice choice)
+      : rewriter(rewriter), kernel(kernel), plan(plan), choice(choice) {}
 
   void place(const PlacedLoad &placed);
 
 private:
   Value getSlot(const PlacedLoad &placed);
-  Value createFragment(tile::LoadOp load, Value slot, warp::FragKind kind);
+  Value createOperand(tile::LoadOp load, Value slot);
   void readByLanes(tile::LoadOp load, Value slot, OpOperand &use);
 
   RewriterBase &rewriter;
   warp::KernelOp kernel;
-  bool aInRegisters;
+  PlanAttr plan;
   AtomChoice choice;
   Operation *lastAlloc = nullptr;
   llvm::DenseMap<std::tuple<Value, Type, int64_t>, Value> slots;
@@ -101,16 +100,6 @@ Value SlotPlacement::getSlot(const PlacedLoad &placed) {
   return alloc.getSlot();
 }
 
-Value SlotPlacement::createFragment(tile::LoadOp load, Value slot,
-                                    warp::FragKind kind) {
-  auto type = cast<VectorType>(load.getResult().getType());
-  return warp::LoadFragOp::create(
-      rewriter, load.getLoc(),
-      warp::FragType::get(kernel.getContext(), type.getShape(),
-                          type.getElementType(), kind, kernel.getWarps()),
-      slot);
-}
-
 /// What is no operand of a product, or its transpose, as a fragment.
 void SlotPlacement::readByLanes(tile::LoadOp load, Value slot, OpOperand &use) {
   rewriter.setInsertionPoint(load);
@@ -118,11 +107,7 @@ void SlotPlacement::readByLanes(tile::LoadOp load, Value slot, OpOperand &use) {
   auto type = cast<VectorType>(transpose ? transpose.getType()
                                          : load.getResult().getType());
   Value fragment = warp::LoadFragOp::create(
-      rewriter, load.getLoc(),
-      warp::FragType::get(kernel.getContext(), type.getShape(),
-                          type.getElementType(), warp::FragKind::Acc,
-                          kernel.getWarps()),
-      slot, /*transpose=*/static_cast<bool>(transpose));
+      rewriter, load.getLoc(), getAccType(type, plan), slot, /*transpose=*/static_cast<bool>(transpose));
   Value tile = UnrealizedConversionCastOp::create(rewriter, load.getLoc(), type,
                                                   fragment)
                    .getResult(0);
@@ -156,6 +141,17 @@ static SmallVector<Value> listBoxes(OpBuilder &b, tile::LoadOp load) {
   return indices;
 }
 
+/// A left operand in registers.
+Value SlotPlacement::createOperand(tile::LoadOp load, Value slot) {
+  auto type = cast<VectorType>(load.getResult().getType());
+  return warp::LoadFragOp::create(
+      rewriter, load.getLoc(),
+      warp::FragType::get(kernel.getContext(), type.getShape(),
+                          type.getElementType(), warp::FragKind::A,
+                          kernel.getWarps()),
+      slot);
+}
+
 void SlotPlacement::place(const PlacedLoad &placed) {
   tile::LoadOp load = placed.load;
   Value slot = getSlot(placed);
@@ -164,9 +160,10 @@ void SlotPlacement::place(const PlacedLoad &placed) {
                        listBoxes(rewriter, load), slot, load.getSlices());
   Value fragment;
   if (isRow(load)) {
-    fragment = createFragment(load, slot, warp::FragKind::Acc);
-    rewriter.replaceOpWithNewOp<UnrealizedConversionCastOp>(
-        load, load.getResult().getType(), fragment);
+    auto type = cast<VectorType>(load.getResult().getType());
+    Value row = warp::LoadFragOp::create(rewriter, load.getLoc(),
+                                         getAccType(type, plan), slot);
+    rewriter.replaceOpWithNewOp<UnrealizedConversionCastOp>(load, type, row);
     return;
   }
   for (OpOperand &use :
@@ -179,10 +176,10 @@ void SlotPlacement::place(const PlacedLoad &placed) {
       continue;
     }
     bool isRead =
-        isLhs && aInRegisters && contract && !isTransposed(contract, 0);
+        isLhs && plan.getQInRegisters() && !isTransposed(contract, 0);
     if (isRead) {
       if (!fragment)
-        fragment = createFragment(load, slot, warp::FragKind::A);
+        fragment = createOperand(load, slot);
       tile = fragment;
     }
     auto cast = UnrealizedConversionCastOp::create(
@@ -194,13 +191,13 @@ void SlotPlacement::place(const PlacedLoad &placed) {
 }
 
 void attn::placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
-                      bool aInRegisters, AtomChoice choice) {
+                      PlanAttr plan, AtomChoice choice) {
   SmallVector<PlacedLoad> loads;
   kernel.walk([&](tile::LoadOp load) {
     if (!load.getPacked())
       loads.push_back({load, getOrdinal(load)});
   });
-  SlotPlacement placement(rewriter, kernel, aInRegisters, choice);
+  SlotPlacement placement(rewriter, kernel, plan, choice);
   for (const PlacedLoad &load : loads)
     placement.place(load);
 }

@@ -27,21 +27,22 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-FragmentConverter::FragmentConverter(int64_t warps) {
+warp::FragType attn::getAccType(VectorType type, PlanAttr plan) {
+  layout::Fragment fragment = spread(type, plan);
+  return warp::FragType::get(type.getContext(),
+                             {fragment.rows, fragment.columns},
+                             type.getElementType(), warp::FragKind::Acc,
+                             fragment.warps, fragment.gridColumns);
+}
+
+FragmentConverter::FragmentConverter(PlanAttr plan) {
   addConversion([](Type type) { return type; });
-  addConversion([warps](VectorType type) -> Type {
-    SmallVector<int64_t> shape(type.getShape());
-    if (shape.size() == 1)
-      shape.push_back(1);
+  addConversion([plan](VectorType type) -> Type {
     // The tiles of slots, which the contract pattern looks through, need not be
     // fragments; `matchFlatKernel` has checked all others.
-    layout::Fragment fragment = {
-        layout::FragmentKind::Acc, shape[0], shape[1], warps,
-        int64_t(type.getElementType().getIntOrFloatBitWidth())};
-    if (!fragment.check().empty())
+    if (!spread(type, plan).check().empty())
       return type;
-    return warp::FragType::get(type.getContext(), shape, type.getElementType(),
-                               warp::FragKind::Acc, warps);
+    return getAccType(type, plan);
   });
 }
 
@@ -136,9 +137,10 @@ static void convertGroups(RewriterBase &rewriter, warp::KernelOp kernel,
 }
 
 /// The conversion leaves no vector; casts of `placeSlots` are dead then.
-static LogicalResult convertVectors(warp::KernelOp kernel, AtomChoice choice) {
+static LogicalResult convertVectors(warp::KernelOp kernel, PlanAttr plan,
+                                    AtomChoice choice) {
   MLIRContext *context = kernel.getContext();
-  FragmentConverter converter(kernel.getWarps());
+  FragmentConverter converter(plan);
   ConversionTarget target(*context);
   RewritePatternSet patterns(context);
   target.markUnknownOpDynamicallyLegal(
@@ -204,9 +206,9 @@ private:
                        ? flat.target.sharedBytesPerBlock
                        : flat.target.sharedBytesPerSM / plan.getBlocksPerSm() -
                              flat.target.sharedBytesReserved);
-    placeSlots(rewriter, kernel, plan.getQInRegisters(), choice);
+    placeSlots(rewriter, kernel, plan, choice);
     placeBins(rewriter, kernel);
-    if (failed(convertVectors(kernel, choice)))
+    if (failed(convertVectors(kernel, plan, choice)))
       return failure();
     eraseDeadOps(rewriter, kernel);
     return success();

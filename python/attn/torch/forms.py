@@ -31,8 +31,13 @@ from . import kernels
 # that in a fixed order with 1024 keys behind a causal mask and 1.03 with 1536, 1.07 with
 # 1024 of no mask; at d = 128 0.88 with 512 and 1.05 with 1024 of no mask. Behind a causal
 # mask it takes 2245 keys, but up to these the compiler takes two programs in any order, too.
-MOST_KEYS_IN_ORDER = {("sm_90a", 64): 866, ("sm_90a", 128): 856}
-FEWEST_QUERIES = {64: 65, 128: 64}  # by head dimension; of fewer it is not so
+# Up to d = 48: an H200.
+MOST_KEYS_IN_ORDER = {("sm_90a", 32): 400, ("sm_90a", 40): 400, ("sm_90a", 48): 400,
+                      ("sm_90a", 64): 866, ("sm_90a", 128): 856}
+FEWEST_QUERIES = {128: 64}  # by head dimension, 65 of others; of fewer it is not so
+# Of f32 sums in any order are faster from 77 keys on, wide ones also where each tile of two
+# programs has a multiprocessor (an H200, d = 64, 128 and 256).
+F32_TARGETS, WIDEST_SIDE_BY_SIDE = ("sm_90a",), 80
 # A launch with few tiles is small: there one program is faster from fewer keys on. From timings
 # on an H200 (lib/Plan/GradientPlans.cpp, which chooses in the same way).
 ROWS_OF_TILE, FEW_KEYS, FEW_MASKED_KEYS, MANY_KEYS = 128, 192, 512, 512
@@ -106,14 +111,18 @@ def is_side_by_side(queries, keys, heads, multiprocessors, has_mask):
 def pays(target, facts, queries, keys, small=False):
     """The rule: whether sums in any order are faster."""
     dim = max(facts.dims)
-    most = MOST_KEYS_IN_ORDER.get((target, dim)) if len(facts.dims) == 1 and facts.element != "f32" else None
-    if most is None or (facts.has_dropout and dim > WIDEST_WITH_DROPOUT):
+    if facts.has_dropout and dim > WIDEST_WITH_DROPOUT:
+        return False
+    if facts.element == "f32":
+        return target in F32_TARGETS
+    most = MOST_KEYS_IN_ORDER.get((target, dim)) if len(facts.dims) == 1 else None
+    if most is None:
         return False
     if small:
         return (keys > (FEW_MASKED_KEYS if facts.has_mask else FEW_KEYS)
                 and (facts.window is None or facts.window > FEW_KEYS))
     seen = keys / 2 if facts.has_mask else keys
-    return queries >= FEWEST_QUERIES[dim] and (seen if facts.window is None else min(seen, facts.window)) > most
+    return queries >= FEWEST_QUERIES.get(dim, 65) and (seen if facts.window is None else min(seen, facts.window)) > most
 
 
 def is_strict():
@@ -135,7 +144,8 @@ def chosen(program, q, k, operands):
     small = False
     if where == "cuda":
         sizes = q.shape[2], keys, q.shape[0] * q.shape[1], kernels.multiprocessors(index)
-        if is_side_by_side(*sizes, facts.has_mask):
+        is_wide = facts.element == "f32" and max(facts.dims) > WIDEST_SIDE_BY_SIDE
+        if is_side_by_side(*sizes, facts.has_mask) and not is_wide:
             return facts.in_order
         small = is_small(*sizes)
     if facts.documents is not None:

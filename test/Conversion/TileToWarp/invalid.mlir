@@ -140,16 +140,17 @@ func.func @load_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
 
 // -----
 
-#mk = affine_map<(m, n, k) -> (m, k)>
+#km = affine_map<(m, n, k) -> (k, m)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-func.func @contract_rhs(%n: index) {
-  tile.kernel @contract_rhs plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
+func.func @contract_transposed_ieee(%n: index)
+    attributes {attn.numerics = #attn.numerics<f32_products = ieee>} {
+  tile.kernel @contract_transposed_ieee plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %l = arith.constant dense<0.0> : vector<64x64xf32>
     %r = arith.constant dense<0.0> : vector<64x64xf32>
     %a = arith.constant dense<0.0> : vector<64x64xf32>
-    // expected-error@+1 {{'vector.contract' op has operands of 'f32', expected 16 bits where the lhs is transposed or the rhs computed}}
-    %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x64xf32>, vector<64x64xf32> into vector<64x64xf32>
+    // expected-error@+1 {{'vector.contract' op has a transposed lhs of f32, expected one by tensor cores, not an ieee product}}
+    %s = vector.contract {indexing_maps = [#km, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x64xf32>, vector<64x64xf32> into vector<64x64xf32>
   }
   return
 }

@@ -23,7 +23,8 @@ static int64_t countColumns(AttentionBackwardOp op) {
 
 /// Whether the warps of a plan can share a product of so many rows: along the
 /// rows or, where these are fewer, along the columns, too.
-static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
+static bool canShare(PlanAttr plan, int64_t rows, int64_t columns,
+                     bool isF32) {
   if (plan.getTarget() == TargetKind::CPU)
     return true;
   layout::Fragment fragment = {layout::FragmentKind::Acc, rows, columns,
@@ -31,8 +32,10 @@ static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
   if (!fragment.check().empty())
     return false;
   int64_t parts = fragment.columnGroups();
+  if (isF32)
+    return layout::checkColumnParts(fragment, layout::mmaTF32).empty();
   if (!findTarget(stringifyTargetKind(plan.getTarget()))->hasWarpgroups)
-    return layout::checkColumnParts(fragment).empty();
+    return layout::checkColumnParts(fragment, layout::mmaSync).empty();
   layout::SharedTile keys = {rows, columns, 2,
                              layout::choosePanelBytes(2 * columns)};
   return rows % layout::groupOfWarpsRows == 0 &&
@@ -42,9 +45,13 @@ static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
 std::string attn::findProgramObstacle(AttentionBackwardOp op, PlanAttr plan,
                                       RecomputedScores scores) {
   int64_t columns = countColumns(op);
-  if (scores != RecomputedScores::Thrice && columns > maxSummedColumns)
+  int64_t most =
+      plan.getTarget() == TargetKind::CPU
+          ? layout::maxSummedColumns
+          : layout::countMostSummedColumns(plan.getBlockQ(), plan.getWarps());
+  if (scores != RecomputedScores::Thrice && columns > most)
     return ("d_key and d_value have " + Twine(columns) +
-            " columns, more than the " + Twine(maxSummedColumns) +
+            " columns, more than the " + Twine(most) +
             " of which lanes have registers for both sums")
         .str();
   if (scores != RecomputedScores::Once)
@@ -54,11 +61,14 @@ std::string attn::findProgramObstacle(AttentionBackwardOp op, PlanAttr plan,
   ScoredOp scored = op;
   if (scored.getNumericsOrDefault().getDeterministic())
     return "sums are deterministic, and those of d_query have no order";
-  if (scored.getElementType().getIntOrFloatBitWidth() != 16)
-    return "elements are wider than 16 bits";
+  bool isF32 = scored.getElementType().isF32();
+  if (scored.getElementType().getIntOrFloatBitWidth() > 32)
+    return "elements are wider than 32 bits";
+  if (scored.getNumericsOrDefault().getF32Products() == F32Products::IEEE)
+    return "products are ieee, and lanes do not share those";
   int64_t rows = plan.getBlockK();
   int64_t dim = padColumns(op.getHeadDim());
-  if (!canShare(plan, rows, dim))
+  if (!canShare(plan, rows, dim, isF32))
     return ("the warps of the plan cannot share a product of " + Twine(rows) +
             " rows and " + Twine(dim) + " columns")
         .str();
@@ -76,8 +86,12 @@ struct QueryLimits {
 } // namespace
 
 // Of 16-bit elements and plain scores, on an H100 with 16384 tokens in all
-// (test/Benchmark/results/gradient-forms.json).
+// (test/Benchmark/results/gradient-forms.json); up to d = 48 on an H200, where
+// one program is 1.08 (d = 48) to 1.12 times (d = 32) as fast with 512 queries,
+// 0.99 times behind a causal mask, 1.10 with 1024.
 static constexpr QueryLimits measuredLimits[] = {
+    {TargetKind::SM90A, 32, 560, 400},   {TargetKind::SM90A, 40, 560, 400},
+    {TargetKind::SM90A, 48, 560, 400},
     {TargetKind::SM90A, 64, 1739, 866},
     {TargetKind::SM90A, 128, 2245, 856},
     {TargetKind::SM80, 64, 942, 565},
@@ -88,7 +102,8 @@ static std::optional<int64_t> findMeasuredLimit(AttentionBackwardOp op,
                                                 PlanAttr plan) {
   ScoredOp scored = op;
   if (scored.hasScore() || scored.hasDropout() ||
-      op.getHeadDim() != op.getValueHeadDim())
+      op.getHeadDim() != op.getValueHeadDim() ||
+      scored.getElementType().isF32())
     return std::nullopt;
   for (const QueryLimits &limits : measuredLimits)
     if (limits.target == plan.getTarget() && limits.dim == op.getHeadDim())
@@ -96,8 +111,11 @@ static std::optional<int64_t> findMeasuredLimit(AttentionBackwardOp op,
   return std::nullopt;
 }
 
-/// Of others: about what was measured of their neighbours.
+/// Of others: about what was measured of their neighbours. Of f32, whose
+/// products take ten times as long, one program is faster from 77 queries on.
 static int64_t guessLimit(AttentionBackwardOp op) {
+  if (ScoredOp(op).getElementType().isF32())
+    return 0;
   constexpr int64_t mostMasked = 724, mostOfWideMasked = 2896, narrow = 64;
   bool isNarrow = std::max(op.getHeadDim(), op.getValueHeadDim()) <= narrow;
   int64_t most = isNarrow ? mostMasked : mostOfWideMasked;
@@ -126,6 +144,18 @@ std::string attn::findDrawbackOfOne(AttentionBackwardOp op, PlanAttr plan) {
 RecomputedScores attn::getOwnScores(AttentionBackwardOp op) {
   RecomputeAttr recompute = op.getRecomputeAttr();
   return recompute ? recompute.getScores() : RecomputedScores::Auto;
+}
+
+bool attn::wantsTwoSideBySide(AttentionBackwardOp op, PlanAttr plan) {
+  constexpr int64_t widest = 80;
+  ScoredOp scored = op;
+  bool isMeasured = plan.getTarget() == TargetKind::SM90A &&
+                    scored.getElementType().isF32() && !scored.hasScore() &&
+                    !scored.hasDropout() &&
+                    std::max(op.getHeadDim(), op.getValueHeadDim()) <= widest;
+  return isMeasured && getOwnScores(op) == RecomputedScores::Auto &&
+         findProgramObstacle(op, plan, RecomputedScores::Once).empty() &&
+         findDrawbackOfOne(op, plan).empty();
 }
 
 std::optional<int64_t> attn::findMostQueriesOfTwo(AttentionBackwardOp op,

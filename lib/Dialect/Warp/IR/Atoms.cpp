@@ -57,7 +57,7 @@ static std::string findPartsObstacle(ProductOp op,
   if (!traits.sharesColumns || acc.rowWarps() % traits.warpsAtOnce != 0)
     return "its rows do not spread over the warps";
   if (!traits.readsPanels)
-    return layout::checkColumnParts(acc);
+    return layout::checkColumnParts(acc, traits);
   auto major = op.getTransposeB() ? layout::Major::K : layout::Major::MN;
   return layout::OperandTile{op.getB().getType().getLayout(), major}.checkParts(
       acc.columnGroups());

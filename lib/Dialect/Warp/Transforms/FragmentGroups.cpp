@@ -144,7 +144,10 @@ void GroupCollector::visitProduct(MmaOp product) {
   groups[numberOf(product.getResult())].products.push_back(product);
   bool isRead =
       isFragment(product.getA()) && !product.getA().getDefiningOp<ConvertOp>();
-  if (isRead || product.getAtom() != ProductAtom::MmaSync)
+  ProductAtom atom = product.getAtom();
+  bool isOfWarps =
+      atom == ProductAtom::MmaSync || atom == ProductAtom::MmaTF32;
+  if (isRead || !isOfWarps)
     pin(product);
 }
 
