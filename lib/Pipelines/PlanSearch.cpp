@@ -33,8 +33,8 @@ static constexpr int64_t little = 64;
 /// spilled 376 bytes (d = 112); half as many keys took 1.12 times as long, in
 /// gradients 1.16 times where 64 x 32 spilled 272 (an H200, 577 tokens).
 static constexpr int64_t mostOfF32 = 448;
-/// The same of its gradients: of one program, 64 x 32 by 8 warps at d = 256 that
-/// spilled 1080 bytes took 0.90 of the time of 64 x 16 that spilled 352.
+/// The same of its gradients: of one program, 64 x 32 by 8 warps at d = 256
+/// that spilled 1080 bytes took 0.90 of the time of 64 x 16 that spilled 352.
 static constexpr int64_t mostOfF32Gradients = 1088;
 /// What plans for few queries may spill: they wait for memory. Tiles of 128 x
 /// 32 that spill nothing took 101 us for a bias by distance, those of 64 x 64

@@ -141,7 +141,8 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
   };
   budget.tiles = {
       {"scores", perThread(tiles.blockQ * tiles.blockK, 4)},
-      {"output", perThread(tiles.blockQ * countSummedColumns(workload, tiles), 4)}};
+      {"output",
+       perThread(tiles.blockQ * countSummedColumns(workload, tiles), 4)}};
   if (workload.isBackward)
     budget.tiles.push_back(
         {"gradient", perThread(tiles.blockQ * tiles.blockK, 4)});
@@ -231,6 +232,9 @@ static std::string findRowSharingObstacle(const Workload &workload,
   if (!canShare)
     return notMultiple("block_q", tiles.blockQ, product.rows * tiles.warps,
                        ", 16 rows per warp");
+  if (tiles.qInRegisters)
+    return "q_in_registers = true, warps that share rows read the queries in "
+           "shared memory";
   for (auto [field, columns] :
        {std::pair("block_k", tiles.blockK),
         {"head_dim", padHeadDim(workload.headDim)},

@@ -65,16 +65,21 @@ static QuantityComparison upTo(std::vector<Quantity> quantities, int64_t factor,
 }
 
 /// Where each tile of two programs has a multiprocessor, about, and those of
-/// d_query, of 192 rows, are not the longest.
-static LaunchCondition haveAllTiles(bool isMasked) {
+/// d_query, of 192 rows, are not the longest. Of f32 these have 64 rows, and
+/// are the shorter ones.
+static LaunchCondition haveAllTiles(bool isMasked, bool isF32 = false) {
   constexpr int64_t rowsOfKeys = rowsOfTile / 2, rowsOfQueries = rowsOfTile;
   int64_t factor = isMasked ? 2 : 1;
   std::vector<Quantity> device = {Quantity::Multiprocessors};
-  return {{upTo({Quantity::KeyLength}, 1, {Quantity::QueryLength}),
-           upTo({Quantity::BatchHeads, Quantity::KeyLength},
-                factor * rowsOfKeys, device),
-           upTo({Quantity::BatchHeads, Quantity::QueryLength},
-                factor * rowsOfQueries, device)}};
+  LaunchCondition condition = {
+      {upTo({Quantity::KeyLength}, 1, {Quantity::QueryLength}),
+       upTo({Quantity::BatchHeads, Quantity::KeyLength}, factor * rowsOfKeys,
+            device)}};
+  if (!isF32)
+    condition.comparisons.push_back(
+        upTo({Quantity::BatchHeads, Quantity::QueryLength},
+             factor * rowsOfQueries, device));
+  return condition;
 }
 
 /// Where one program is faster, for want of tiles.
@@ -112,7 +117,7 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
   };
   if (isF32) {
     if (PlanAttr two = pickTwo(0))
-      cases.insert(cases.begin(), {haveAllTiles(op.hasMask()), two});
+      cases.insert(cases.begin(), {haveAllTiles(op.hasMask(), isF32), two});
     return cases;
   }
   PlanAttr two = pickTwo(isKnown ? workload.queries : *most);

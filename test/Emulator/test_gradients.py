@@ -42,25 +42,27 @@ def exact_gradients(q, k, v, d_o, causal, cap=None):
 
 
 def gradients(dim, plan, queries, keys, numerics=None, causal=False, seed=None, variant=-1, target="sm_80",
-              large=0, heads=(1, 1), cap=None, enable=None):
+              large=0, heads=(1, 1), cap=None, enable=None, element="bf16", endless=None):
     """(computed, exact), each d_q, d_k and d_v by head, of `heads` of queries and of keys; the first
-    `large` queries are 256 times as large"""
+    `large` queries are 256 times as large, and what goes back to the output `endless` is infinite"""
     rng = np.random.default_rng([dim, queries, keys])
     group = heads[0] // heads[1]
     sizes = [(heads[0], queries), (heads[1], keys), (heads[1], keys), (heads[0], queries)]
-    inputs = [Array("bf16", (1, *size, dim)).set(rng.standard_normal((1, *size, dim))) for size in sizes]
+    inputs = [Array(element, (1, *size, dim)).set(rng.standard_normal((1, *size, dim))) for size in sizes]
     inputs[0].set(inputs[0].values() * np.where(np.arange(queries) < large, 256, 1)[:, None])
+    if endless is not None:
+        inputs[3].set(np.where(np.arange(queries)[:, None] == endless, np.inf, inputs[3].values()))
     q, k, v, d_o = [array.values()[0] for array in inputs]
     of_heads = [exact_gradients(q[head], k[head // group], v[head // group], d_o[head], causal, cap)
                 for head in range(heads[0])]
     o, lse, d_q, *of_keys = map(np.stack, zip(*of_heads))
     exact = [d_q] + [part.reshape(heads[1], group, keys, dim).sum(axis=1) for part in of_keys]
-    results = [Array("bf16", (1, *values.shape)) for values in exact]
+    results = [Array(element, (1, *values.shape)) for values in exact]
     variants = [f"softcap<{cap} : f32>"] * bool(cap) + ["causal"] * causal
-    text = attn.attention("bf16", dim, variants=variants, numerics=numerics, heads=heads[0], kv_heads=heads[1])
+    text = attn.attention(element, dim, variants=variants, numerics=numerics, heads=heads[0], kv_heads=heads[1])
     artifact = Artifact(attn.compile(text, target=target, plan=plan, backward=True, enable=enable).bytes, variant)
     *qkv, d_o = inputs
-    forward = [Array("bf16", (1, *o.shape)).set(o[None]), Array("f32", (1, *lse.shape)).set(lse[None])]
+    forward = [Array(element, (1, *o.shape)).set(o[None]), Array("f32", (1, *lse.shape)).set(lse[None])]
     launch(artifact, [array.tensor for array in [*qkv, *forward, d_o, *results]], seed=seed)
     assert all(array.is_outside_untouched() for array in results)
     return [array.values()[0] for array in results], exact
@@ -99,6 +101,30 @@ def test_warps_in_a_grid(plan, numerics):
         assert are_close(in_grid, exact)
     stacked, _ = gradients(128, plan_of(*plan, ', without = ["warp-share-columns"]'), *case)
     assert all(np.array_equal(a, b) for a, b in zip(in_grid, stacked))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("dim, tiles", [(64, (64, 16, 4)), (80, (64, 32, 4)), (48, (64, 32, 8)), (64, (32, 32, 8))])
+def test_products_of_f32_share_columns(dim, tiles, target):
+    """Four warps have parts of d_query, of d = 80 in the midst of a pattern of the swizzle; of eight
+    two or four have parts of all products, whose left operands go through slots."""
+    plan = plan_of(*tiles, target=target).replace(", stages = 2", "")
+    for numerics in [ANY_ORDER, None]:
+        computed, exact = gradients(dim, plan, 70, 100, numerics, causal=True, target=target, element="f32")
+        for have, want in zip(computed, exact):
+            assert np.abs(have - want).max() <= np.abs(want).max() * 2e-6
+
+
+@pytest.mark.parametrize("tiles", [(64, 16, 4), (64, 32, 8)])
+def test_one_infinite_row_of_f32(tiles):
+    """Its gradient is NaN, as are those of keys; those of other queries in its tile are computed again."""
+    plan = plan_of(*tiles).replace(", stages = 2", "")
+    with np.errstate(invalid="ignore"):
+        computed, exact = gradients(64, plan, 70, 100, ANY_ORDER, element="f32", endless=5)
+    d_q, d_k, d_v = (have[0] for have in computed)
+    others = np.arange(70) != 5
+    assert np.isnan(d_q[5]).all() and np.isnan(d_k).all() and np.isposinf(d_v).all()
+    assert np.abs(d_q - exact[0][0])[others].max() <= np.abs(exact[0][0][others]).max() * 2e-6
 
 
 @pytest.mark.parametrize("seed", [None, 0])

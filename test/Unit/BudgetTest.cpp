@@ -119,6 +119,28 @@ TEST(Budget, theLimitItselfFits) {
             "B, sm_80 has 166912 B");
 }
 
+TEST(Budget, warpsShareRowsInGradientsOfF32) {
+  Workload workload{256, 256, 4};
+  workload.isBackward = true;
+  // Two sums of 256 columns, by twice as many lanes, and what goes to others.
+  Budget budget = computeBudget(workload, {32, 32, 8, 1}, sm80());
+  EXPECT_EQ(findObstacle(workload, {32, 32, 8, 1}, sm80()), "");
+  EXPECT_EQ(budget.getBuffer("weights").slotBytes, 32 * 32 * 4);
+  EXPECT_EQ(budget.getBuffer("dS").slotBytes, 32 * 32 * 4);
+  EXPECT_EQ(findObstacle(workload, {64, 16, 8, 1, true}, sm80()),
+            "q_in_registers = true, warps that share rows read the queries in "
+            "shared memory");
+  workload.headDim = 80;
+  EXPECT_EQ(findObstacle(workload, {64, 16, 8, 1}, sm80()), "");
+  EXPECT_EQ(findObstacle(workload, {32, 32, 8, 1}, sm80()),
+            "head_dim = 80 is not a multiple of 32, 4 warps share a row");
+  std::string stacked =
+      "block_q = 64 is not a multiple of 128, 16 rows per warp";
+  workload.hasIeeeProducts = true;
+  EXPECT_EQ(findObstacle(workload, {64, 16, 8, 1}, sm80()), stacked);
+  EXPECT_EQ(findObstacle({64, 64, 4}, {64, 32, 8, 1}, sm80()), stacked);
+}
+
 TEST(Budget, anyCPUBlockIsLegal) {
   const TargetInfo &cpu = *findTarget("cpu");
   for (int64_t size : {1, 7, 63, 1024})

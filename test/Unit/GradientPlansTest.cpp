@@ -124,6 +124,24 @@ TEST(GradientPlans, TwoProgramsForFewQueriesAndKeys) {
             small(2, 2, true, false) + two(942, 942) + "auto 2");
 }
 
+TEST(GradientPlans, TwoProgramsOfF32WhereEachTileHasAMultiprocessor) {
+  Gradients gradients;
+  gradients.element = "f32";
+  gradients.dim = 64;
+  std::string beside = "key_length <= query_length and batch_heads * "
+                       "key_length <= 64 * multiprocessors -> twice 2; ";
+  EXPECT_EQ(gradients.plans(), beside + "auto 2");
+  gradients.queries = "512";
+  EXPECT_EQ(gradients.plans(), "auto 2");
+  gradients.queries = "?";
+  gradients.target = TargetKind::SM80;
+  EXPECT_EQ(gradients.plans(), "auto 2");
+  // Wide tiles of one program are faster.
+  gradients.target = TargetKind::SM90A;
+  gradients.dim = 128;
+  EXPECT_EQ(gradients.plans(), "auto 1");
+}
+
 TEST(GradientPlans, OneFormWhereTheLengthIsKnown) {
   Gradients few, many;
   few.dim = many.dim = 64;

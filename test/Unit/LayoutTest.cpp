@@ -192,6 +192,16 @@ TEST(Fragments, Tf32ColumnOrder) {
   EXPECT_EQ(columns.size(), 8u);
 }
 
+TEST(Fragments, WarpsShareRowsOfShortBlocks) {
+  EXPECT_EQ(chooseGridColumns(64, 4), 1);
+  EXPECT_EQ(chooseGridColumns(64, 8), 2);
+  EXPECT_EQ(chooseGridColumns(32, 8), 4);
+  EXPECT_EQ(chooseGridColumns(128, 4), 1);
+  EXPECT_EQ(chooseGridColumns(48, 8), 1); // 128 rows are no multiple
+  EXPECT_EQ(chooseGridColumns(8, 4), 1);
+  EXPECT_EQ(chooseGridColumns(0, 4), 1);
+}
+
 TEST(Fragments, SlicesMeetTheirTile) {
   Fragment acc = makeAcc(64, 40, 2), rows = makeAcc(64, 1, 2),
            columns = makeAcc(1, 40, 2);

@@ -124,7 +124,9 @@ def test_what_was_not_measured_is_in_order():
     assert pays(8192) and pays(8192, dim=128) and pays(8192, softcap=20.0) and pays(8192, element="f16")
     assert not pays(8192, target="sm_80") and not pays(8192, target="cpu")
     assert not pays(8192, dim=96) and not pays(8192, dim=256) and not pays(8192, value_dim=128)
-    assert not pays(8192, element="f32") and not pays(64, 8192)
+    assert not pays(64, 8192) and not pays(400, dim=40) and pays(401, dim=40) and not pays(8192, dim=56)
+    assert pays(78, element="f32", dim=96) and pays(8192, element="f32", target="sm_80")
+    assert not pays(8192, element="f32", target="cpu") and not pays(8192, element="f32", dim=128, dropout_p=0.1)
     assert pays(8192, dim=128, softcap=20.0) and not pays(8192, dim=128, dropout_p=0.1)
 
 
@@ -137,12 +139,14 @@ def test_few_tiles_are_one_program():
     assert is_small(256, 32768, 16) and is_small(128, 4096, 132) and not is_small(129, 4096, 132)
     assert not is_small(8, 4096, 133)
 
-    def is_side_by_side(queries, keys, heads, has_mask=False):
-        return forms.is_side_by_side(queries, keys, heads, 132, has_mask)
+    def is_side_by_side(queries, keys, heads, has_mask=False, **given):
+        facts = forms._facts(text_of(causal="bottom_right" if has_mask else "", **given))
+        return forms.is_side_by_side(queries, keys, heads, 132, facts)
 
     assert is_side_by_side(1024, 1024, 8) and not is_side_by_side(1024, 1024, 9) and not is_side_by_side(512, 513, 8)
     assert is_side_by_side(1024, 1024, 16, True) and not is_side_by_side(1024, 1024, 17, True)
     assert is_side_by_side(2112, 1056, 8) and not is_side_by_side(2113, 1056, 8)
+    assert is_side_by_side(2113, 1056, 8, element="f32") and not is_side_by_side(64, 64, 1, element="f32", dim=96)
     assert pays(512, small=True) and not pays(512) and not pays(512, 192, small=True)
     assert not pays(512, small=True, causal="top_left") and pays(513, small=True, causal="bottom_right")
     assert pays(64, 8192, dim=128) and not pays(64, 8192, dim=64) and pays(64, 8192, small=True)

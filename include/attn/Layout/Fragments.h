@@ -171,7 +171,8 @@ private:
 };
 
 /// The groups of warps that share columns where a block has fewer rows than 16
-/// for each warp, which its warps then share: 2 for 64 rows and 8 warps. Else 1.
+/// for each warp, which its warps then share: 2 for 64 rows and 8 warps.
+/// Else 1.
 int64_t chooseGridColumns(int64_t blockRows, int64_t warps);
 
 /// The column, within its step of 8, that the tf32 instruction's k-slot means.

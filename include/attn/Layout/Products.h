@@ -91,8 +91,9 @@ inline int64_t countMostSummedColumns(int64_t blockRows, int64_t warps) {
 }
 
 /// What is wrong with the columns that a group of warps has of an accumulator
-/// of mma.sync, in words; empty if matrices of 16 bits are read two at a time and
-/// lie in a row of operand b as the swizzle wants it. Lanes read f32 anywhere.
+/// of mma.sync, in words; empty if matrices of 16 bits are read two at a time
+/// and lie in a row of operand b as the swizzle wants it. Lanes read f32
+/// anywhere.
 inline std::string checkColumnParts(const Fragment &acc,
                                     const ProductTraits &product) {
   int64_t groups = acc.columnGroups(), columns = acc.columns / groups;

@@ -61,9 +61,8 @@ BackwardKernels::BackwardKernels(OpBuilder &b, AttentionBackwardOp op,
 /// The builder then stands in the kernel.
 tile::KernelOp BackwardKernels::beginKernel(const Twine &suffix,
                                             ValueRange grid, PlanAttr plan) {
-  auto kernel =
-      tile::KernelOp::create(b, loc, (name + suffix).str(),
-                             plan ? plan : getPlanOfRows(), grid);
+  auto kernel = tile::KernelOp::create(b, loc, (name + suffix).str(),
+                                       plan ? plan : getPlanOfRows(), grid);
   b.setInsertionPoint(kernel.getTerminator());
   return kernel;
 }

@@ -47,9 +47,8 @@ int64_t BackwardKernels::countDiagonalColumns() {
   constexpr int64_t mostBytes = 96 * 1024;
   int64_t bytes = (numRows + wide) * (paddedDim + paddedValueDim) *
                   (element.getIntOrFloatBitWidth() / 8);
-  bool fits =
-      bytes <= mostBytes &&
-      numRows * wide <= mostOfLane * lanes * getPlanOfRows().getWarps();
+  bool fits = bytes <= mostBytes &&
+              numRows * wide <= mostOfLane * lanes * getPlanOfRows().getWarps();
   return fits ? std::max(wide, numColumns) : numColumns;
 }
 

@@ -127,8 +127,7 @@ PlanAttr BackwardKernels::getKeyPlan() {
 
 PlanAttr BackwardKernels::getPlanOfRows() {
   PlanAttr plan = attention.getPlanAttr();
-  int64_t groups =
-      layout::chooseGridColumns(plan.getBlockQ(), plan.getWarps());
+  int64_t groups = layout::chooseGridColumns(plan.getBlockQ(), plan.getWarps());
   if (plan.getTarget() == TargetKind::CPU || groups == 1)
     return plan;
   return plan.withTiles(plan.getBlockQ(), plan.getBlockK(),

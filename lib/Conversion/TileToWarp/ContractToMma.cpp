@@ -53,8 +53,8 @@ struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
     AtomChoice own = choice;
     own.ieee |= op->hasAttr(tile::TileDialect::kIeeeAttrName);
     rewriter.replaceOpWithNewOp<warp::MmaOp>(
-        op, acc, own.of(slot.getElementType()), a, b,
-        adaptor.getAcc(), isTransposed(op, 0), isTransposed(op, 1));
+        op, acc, own.of(slot.getElementType()), a, b, adaptor.getAcc(),
+        isTransposed(op, 0), isTransposed(op, 1));
     return success();
   }
 

@@ -104,8 +104,8 @@ static LogicalResult checkFragment(Operation *op, VectorType type,
   std::string message = fragment.check();
   if (!message.empty() || fragment.columns == layout::laneColumns)
     return op->emitOpError("has ")
-           << type << ", which does not spread over " << plan.getWarps() << " warps"
-           << (message.empty() ? "" : ": ") << message;
+           << type << ", which does not spread over " << plan.getWarps()
+           << " warps" << (message.empty() ? "" : ": ") << message;
   return success();
 }
 
@@ -307,7 +307,7 @@ FailureOr<FlatKernel> attn::matchFlatKernel(tile::KernelOp kernel) {
   PlanAttr plan = kernel.getPlan();
   WalkResult walk = kernel.walk([&](Operation *op) {
     return failed(checkOp(op, kernel, plan)) ? WalkResult::interrupt()
-                                              : WalkResult::advance();
+                                             : WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();

@@ -93,11 +93,11 @@ warp::SlotType getSlotType(ArrayRef<int64_t> shape, Type element,
                            AtomChoice choice, bool isOperand = true);
 
 /// Gives every tile that is loaded a slot at the start of the kernel and copies
-/// it where it was loaded. Where the plan has queries in registers, left operands
-/// that are loaded go on to an `a` fragment at once. Tiles have panels where their product reads
-/// such. The uses of the loads get an unrealized cast of the slot or fragment,
-/// which the contract pattern looks through. Rows, and tiles that are no
-/// operands of products, are read as fragments.
+/// it where it was loaded. Where the plan has queries in registers, left
+/// operands that are loaded go on to an `a` fragment at once. Tiles have panels
+/// where their product reads such. The uses of the loads get an unrealized cast
+/// of the slot or fragment, which the contract pattern looks through. Rows, and
+/// tiles that are no operands of products, are read as fragments.
 void placeSlots(RewriterBase &rewriter, warp::KernelOp kernel, PlanAttr plan,
                 AtomChoice choice);
 

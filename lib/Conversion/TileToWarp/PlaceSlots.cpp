@@ -59,8 +59,8 @@ namespace {
 /// Builds slots at the start of a kernel and the copies that fill them.
 class SlotPlacement {
 public:
-  SlotPlacement(RewriterBase &rewriter, warp::KernelOp kernel,
-                PlanAttr plan, AtomChoice choice)
+  SlotPlacement(RewriterBase &rewriter, warp::KernelOp kernel, PlanAttr plan,
+                AtomChoice choice)
       : rewriter(rewriter), kernel(kernel), plan(plan), choice(choice) {}
 
   void place(const PlacedLoad &placed);
@@ -107,7 +107,8 @@ void SlotPlacement::readByLanes(tile::LoadOp load, Value slot, OpOperand &use) {
   auto type = cast<VectorType>(transpose ? transpose.getType()
                                          : load.getResult().getType());
   Value fragment = warp::LoadFragOp::create(
-      rewriter, load.getLoc(), getAccType(type, plan), slot, /*transpose=*/static_cast<bool>(transpose));
+      rewriter, load.getLoc(), getAccType(type, plan), slot,
+      /*transpose=*/static_cast<bool>(transpose));
   Value tile = UnrealizedConversionCastOp::create(rewriter, load.getLoc(), type,
                                                   fragment)
                    .getResult(0);
@@ -175,8 +176,7 @@ void SlotPlacement::place(const PlacedLoad &placed) {
       readByLanes(load, slot, use);
       continue;
     }
-    bool isRead =
-        isLhs && plan.getQInRegisters() && !isTransposed(contract, 0);
+    bool isRead = isLhs && plan.getQInRegisters() && !isTransposed(contract, 0);
     if (isRead) {
       if (!fragment)
         fragment = createOperand(load, slot);

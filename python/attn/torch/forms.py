@@ -36,8 +36,8 @@ MOST_KEYS_IN_ORDER = {("sm_90a", 32): 400, ("sm_90a", 40): 400, ("sm_90a", 48): 
                       ("sm_90a", 64): 866, ("sm_90a", 128): 856}
 FEWEST_QUERIES = {128: 64}  # by head dimension, 65 of others; of fewer it is not so
 # Of f32 sums in any order are faster from 77 keys on, wide ones also where each tile of two
-# programs has a multiprocessor (an H200, d = 64, 128 and 256).
-F32_TARGETS, WIDEST_SIDE_BY_SIDE = ("sm_90a",), 80
+# programs has a multiprocessor (an H200, d = 64, 128 and 256; code for sm_80 on it, 1024 keys).
+F32_TARGETS, WIDEST_SIDE_BY_SIDE = ("sm_80", "sm_90a"), 80
 # A launch with few tiles is small: there one program is faster from fewer keys on. From timings
 # on an H200 (lib/Plan/GradientPlans.cpp, which chooses in the same way).
 ROWS_OF_TILE, FEW_KEYS, FEW_MASKED_KEYS, MANY_KEYS = 128, 192, 512, 512
@@ -102,10 +102,12 @@ def is_small(queries, keys, heads, multiprocessors):
     return heads * keys <= 2 * tiles or (heads * queries <= tiles and heads <= multiprocessors)
 
 
-def is_side_by_side(queries, keys, heads, multiprocessors, has_mask):
+def is_side_by_side(queries, keys, heads, multiprocessors, facts):
     """Whether each tile of two programs has a multiprocessor: the two run beside each other."""
-    rows = ROWS_OF_TILE * multiprocessors * (2 if has_mask else 1)
-    return keys <= queries and heads * keys <= rows // 2 and heads * queries <= rows
+    rows = ROWS_OF_TILE * multiprocessors * (2 if facts.has_mask else 1)
+    if keys > queries or heads * keys > rows // 2:
+        return False
+    return max(facts.dims) <= WIDEST_SIDE_BY_SIDE if facts.element == "f32" else heads * queries <= rows
 
 
 def pays(target, facts, queries, keys, small=False):
@@ -141,16 +143,14 @@ def chosen(program, q, k, operands):
     if (facts.is_switched and is_strict()) or facts.any_order in _refused:
         return facts.in_order
     keys, (where, index) = k.shape[2], kernels.place(q.device)
-    small = False
+    target, small = kernels.target(where, index)[0], False
     if where == "cuda":
         sizes = q.shape[2], keys, q.shape[0] * q.shape[1], kernels.multiprocessors(index)
-        is_wide = facts.element == "f32" and max(facts.dims) > WIDEST_SIDE_BY_SIDE
-        if is_side_by_side(*sizes, facts.has_mask) and not is_wide:
+        if target == "sm_90a" and is_side_by_side(*sizes, facts):
             return facts.in_order
         small = is_small(*sizes)
     if facts.documents is not None:
         keys /= max(1, operands[facts.documents].shape[0] - 1)
-    target = kernels.target(where, index)[0]
     return facts.any_order if pays(target, facts, q.shape[2], keys, small) else facts.in_order
 
 

@@ -4,6 +4,21 @@
 // RUN: attn-opt %s --convert-tile-to-warp | FileCheck %s
 // RUN: attn-opt %s --convert-tile-to-warp --warp-specialize | FileCheck %s --check-prefix=ROLES
 
+// Where warps share rows, left operands of all products go through slots of their
+// own, written one after the other; what is short is spread along the columns.
+// GRID-LABEL: @grid(
+// GRID: %[[D:.*]] = warp.alloc : <64x32xf32>
+// GRID: %[[P:.*]] = warp.alloc : <64x32xf32>
+// GRID: %[[S:.*]] = warp.mma mma_tf32 {{.*}} transpose_b : {{.*}}, <64x32xf32, acc, 4x2>
+// GRID: %[[E:.*]] = math.exp2 %[[S]]
+// GRID-NEXT: warp.store_frag %[[S]] to %[[P]]
+// GRID-NEXT: warp.store_frag %[[E]] to %[[D]]
+// GRID-NOT: warp.convert
+// GRID: warp.mma mma_tf32 %[[P]], {{.*}} : {{.*}}, <64x64xf32, acc, 4x2>
+// GRID: warp.mma mma_tf32 %[[D]], {{.*}} transpose_a : {{.*}}, <32x64xf32, acc, 8>
+// GRID: warp.mma mma_tf32 %[[D]], {{.*}} : {{.*}}, <64x64xf32, acc, 4x2>
+// RUN: attn-opt %S/Inputs/exchange-grid.mlir --convert-tile-to-warp | FileCheck %s --check-prefix=GRID
+
 #plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8>
 #mk = affine_map<(m, n, k) -> (m, k)>
 #km = affine_map<(m, n, k) -> (k, m)>

@@ -309,9 +309,9 @@ func.func @backward_c20_order(%q: !t, %l: !l) {
 
 !t = tensor<2x4x16x64xf32>
 !l = tensor<2x4x16xf32>
-func.func @backward_c20_element(%q: !t, %l: !l) {
-  // expected-error @+1 {{'attn.attention_backward' op wants elements of 16 bits where scores are recomputed once, got 'f32'}}
-  %r:3 = attn.attention_backward %q, %q, %q, %q, %l, %q {numerics = #attn.numerics<deterministic = false>, recompute = #attn.recompute<scores = once>}
+func.func @backward_c20_ieee(%q: !t, %l: !l) {
+  // expected-error @+1 {{'attn.attention_backward' op wants f32_products = tf32x3 where scores are recomputed once, got ieee}}
+  %r:3 = attn.attention_backward %q, %q, %q, %q, %l, %q {numerics = #attn.numerics<deterministic = false, f32_products = ieee>, recompute = #attn.recompute<scores = once>}
     : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
   return
 }

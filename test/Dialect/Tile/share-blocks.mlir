@@ -1,9 +1,24 @@
 // RUN: attn-opt %s --attn-expand-variants --convert-attn-to-tile --tile-list-blocks --tile-peel-masks --tile-share-blocks | FileCheck %s
 // RUN: attn-opt %s --attn-expand-variants --convert-attn-to-tile --tile-list-blocks --tile-peel-masks --tile-share-blocks | FileCheck %s --check-prefix=GONE
-// RUN: not attn-opt %S/Inputs/share-blocks-no-chain.mlir --tile-share-blocks -o %t 2>&1 | FileCheck %s --check-prefix=CHAIN
+// RUN: attn-opt %S/Inputs/share-blocks-apart.mlir --tile-share-blocks | FileCheck %s --check-prefix=APART
+// RUN: not attn-opt %S/Inputs/share-blocks-dependent.mlir --tile-share-blocks -o %t 2>&1 | FileCheck %s --check-prefix=DEPENDENT
 
 // GONE-NOT: tile.share_blocks
-// CHAIN: error: 'tile.share_blocks' op finds no chain of loops to share out: a loop over blocks does not start where the one before ends
+// DEPENDENT: error: 'tile.share_blocks' op finds no loops to share out: a loop over blocks gives something else than tiles
+
+// Loops that do not go on where the one before ends, as those over two lists, are
+// shared one by one. One of them may have nothing to go through.
+// APART: tile.kernel @f {{.*}} grid(%[[P:.*]], %[[H:.*]], %[[X:.*]]) in
+// APART: %[[END:.*]] = arith.maxsi %[[H]], %c0
+// APART: arith.divui
+// APART: %[[FIRST:.*]] = arith.minsi %{{.*}}, %[[END]]
+// APART: %[[LAST:.*]] = arith.minsi %{{.*}}, %[[END]]
+// APART: scf.for %{{.*}} = %[[FIRST]] to %[[LAST]] step
+// APART: %[[END2:.*]] = arith.maxsi %[[X]], %c1
+// APART: %[[ALL:.*]] = arith.subi %[[END2]], %c1
+// APART: %[[FIRST2:.*]] = arith.minsi %{{.*}}, %[[END2]]
+// APART: %[[LAST2:.*]] = arith.minsi %{{.*}}, %[[END2]]
+// APART: scf.for %{{.*}} = %[[FIRST2]] to %[[LAST2]] step
 
 !t = tensor<?x?x?x64xbf16>
 !l = tensor<?x?x?xf32>

@@ -79,11 +79,11 @@ func.func @mma_c4_columns(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !wa
 
 // -----
 
-func.func @mma_c5_f32(%n: index, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel @mma_c5_f32 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+func.func @mma_c5_ieee(%n: index, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel @mma_c5_ieee blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xf32>
-    // expected-error@+1 {{'warp.mma' op of mma_tf32 transposes operand a, expected a slot of MxK}}
-    %0 = warp.mma mma_tf32 %s, %s, %acc transpose_a : !warp.slot<64x64xf32>, !warp.slot<64x64xf32>, !warp.frag<64x64xf32, acc, 4>
+    // expected-error@+1 {{'warp.mma' op of fma_f32 transposes operand a, expected a slot of MxK}}
+    %0 = warp.mma fma_f32 %s, %s, %acc transpose_a : !warp.slot<64x64xf32>, !warp.slot<64x64xf32>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }
@@ -314,8 +314,8 @@ func.func @store_c2(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %f: !warp.
 func.func @mma_c7_atom(%n: index, %acc: !warp.frag<64x64xf32, acc, 8>) {
   warp.kernel @mma_c7_atom blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %s = warp.alloc : !warp.slot<64x64xf32>
-    // expected-error@+1 {{'warp.mma' op of mma_tf32 has an accumulator of '!warp.frag<64x64xf32, acc, 8>': its rows do not spread over the warps}}
-    %0 = warp.mma mma_tf32 %s, %s, %acc : !warp.slot<64x64xf32>, !warp.slot<64x64xf32>, !warp.frag<64x64xf32, acc, 8>
+    // expected-error@+1 {{'warp.mma' op of fma_f32 has an accumulator of '!warp.frag<64x64xf32, acc, 8>': its rows do not spread over the warps}}
+    %0 = warp.mma fma_f32 %s, %s, %acc : !warp.slot<64x64xf32>, !warp.slot<64x64xf32>, !warp.frag<64x64xf32, acc, 8>
   }
   return
 }

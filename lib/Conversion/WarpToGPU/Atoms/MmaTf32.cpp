@@ -131,9 +131,8 @@ LineReader::LineReader(OpBuilder &builder, Location loc, SlotType slot,
 LineReader LineReader::moved(OpBuilder &inner, Value k) const {
   std::vector<LaneAddress> result;
   for (const LaneAddress &lane : lanes)
-    result.push_back(depth == Depth::AlongRows
-                         ? lane.moved(inner, Value(), k)
-                         : lane.moved(inner, k, Value()));
+    result.push_back(depth == Depth::AlongRows ? lane.moved(inner, Value(), k)
+                                               : lane.moved(inner, k, Value()));
   return {inner, loc, depth, std::move(result), mixedLine};
 }
 
@@ -297,8 +296,8 @@ struct Batch {
 } // namespace
 
 /// Where the sums of a kernel leave few registers operands have those of four
-/// tiles: gradients at d = 256 are 1.015 times as fast on an H200, and spill 544
-/// bytes in place of 1080 (ptxas 13.0). With d = 192, whose sums have 96
+/// tiles: gradients at d = 256 are 1.015 times as fast on an H200, and spill
+/// 544 bytes in place of 1080 (ptxas 13.0). With d = 192, whose sums have 96
 /// registers, they would be 0.94 times as fast.
 static Batch chooseBatch(Product product, int64_t around) {
   constexpr int64_t most = 120, fewTiles = 4;
@@ -368,18 +367,18 @@ DepthSteps::DepthSteps(OpBuilder &builder, Product product)
   numSteps = rightType.getShape()[transposed ? 1 : 0] / 8;
   Value firstRow = ints.warp(), firstColumn;
   if (acc.columnGroups() > 1) {
-    firstColumn = ints.mul(ints.div(firstRow, acc.rowWarps()),
-                           8 * acc.columnSteps());
+    firstColumn =
+        ints.mul(ints.div(firstRow, acc.rowWarps()), 8 * acc.columnSteps());
     firstRow = ints.rem(firstRow, acc.rowWarps());
   }
   right.emplace(builder, loc, rightType, product.b,
                 transposed ? Depth::AlongRows : Depth::AlongColumns,
                 firstColumn, acc.columnGroups());
   if (SlotType slot = product.leftSlot())
-    left.emplace(
-        builder, loc, slot, product.a.front(),
-        product.op.getTransposeA() ? Depth::AlongColumns : Depth::AlongRows,
-        ints.mul(firstRow, layout::groupRows));
+    left.emplace(builder, loc, slot, product.a.front(),
+                 product.op.getTransposeA() ? Depth::AlongColumns
+                                            : Depth::AlongRows,
+                 ints.mul(firstRow, layout::groupRows));
 }
 
 SmallVector<Value> DepthSteps::add(OpBuilder &builder, ValueRange accumulator,
@@ -492,8 +491,7 @@ SmallVector<Value> attn::warp::loadFragF32(OpBuilder &builder, LoadFragOp op,
   Location loc = op.getLoc();
   Integers ints(builder, loc);
   LineReader reader(builder, loc, op.getSlot().getType(), slot,
-                    Depth::AlongRows,
-                    ints.mul(ints.warp(), layout::groupRows));
+                    Depth::AlongRows, ints.mul(ints.warp(), layout::groupRows));
   layout::Fragment layout = layoutOf(type);
   SmallVector<Value> result;
   for (int64_t t = 0; t < layout.rowSteps(); ++t)

@@ -23,8 +23,7 @@ static int64_t countColumns(AttentionBackwardOp op) {
 
 /// Whether the warps of a plan can share a product of so many rows: along the
 /// rows or, where these are fewer, along the columns, too.
-static bool canShare(PlanAttr plan, int64_t rows, int64_t columns,
-                     bool isF32) {
+static bool canShare(PlanAttr plan, int64_t rows, int64_t columns, bool isF32) {
   if (plan.getTarget() == TargetKind::CPU)
     return true;
   layout::Fragment fragment = {layout::FragmentKind::Acc, rows, columns,
@@ -62,8 +61,6 @@ std::string attn::findProgramObstacle(AttentionBackwardOp op, PlanAttr plan,
   if (scored.getNumericsOrDefault().getDeterministic())
     return "sums are deterministic, and those of d_query have no order";
   bool isF32 = scored.getElementType().isF32();
-  if (scored.getElementType().getIntOrFloatBitWidth() > 32)
-    return "elements are wider than 32 bits";
   if (scored.getNumericsOrDefault().getF32Products() == F32Products::IEEE)
     return "products are ieee, and lanes do not share those";
   int64_t rows = plan.getBlockK();
@@ -91,10 +88,8 @@ struct QueryLimits {
 // 0.99 times behind a causal mask, 1.10 with 1024.
 static constexpr QueryLimits measuredLimits[] = {
     {TargetKind::SM90A, 32, 560, 400},   {TargetKind::SM90A, 40, 560, 400},
-    {TargetKind::SM90A, 48, 560, 400},
-    {TargetKind::SM90A, 64, 1739, 866},
-    {TargetKind::SM90A, 128, 2245, 856},
-    {TargetKind::SM80, 64, 942, 565},
+    {TargetKind::SM90A, 48, 560, 400},   {TargetKind::SM90A, 64, 1739, 866},
+    {TargetKind::SM90A, 128, 2245, 856}, {TargetKind::SM80, 64, 942, 565},
     {TargetKind::SM80, 128, 1248, 660},
 };
 

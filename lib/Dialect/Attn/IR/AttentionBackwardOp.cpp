@@ -88,11 +88,9 @@ static LogicalResult verifyRecompute(AttentionBackwardOp op) {
   if (ScoredOp(op).getNumericsOrDefault().getDeterministic())
     return op.emitOpError("wants numerics with deterministic = false where "
                           "scores are recomputed once, got deterministic ones");
-  Type element = ScoredOp(op).getElementType();
-  if (element.getIntOrFloatBitWidth() != 16)
-    return op.emitOpError("wants elements of 16 bits where scores are "
-                          "recomputed once, got ")
-           << element;
+  if (ScoredOp(op).getNumericsOrDefault().getF32Products() == F32Products::IEEE)
+    return op.emitOpError("wants f32_products = tf32x3 where scores are "
+                          "recomputed once, got ieee");
   return success();
 }
 

@@ -14,7 +14,8 @@
 //   end   = min(first + size, hi)
 //
 // and every bound between two loops is clamped into [first, end). What the
-// loops count, blocks or visits of a list, does not matter.
+// loops count, blocks or visits of a list, does not matter. Loops that are no
+// chain, as those over two lists, are shared one by one.
 //
 // A share may be empty, and is then one after the last block: there passes
 // that compute a first block in any case do not find a hidden one. So the
@@ -27,6 +28,7 @@
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -55,27 +57,12 @@ static void chooseResults(RewriterBase &rewriter, const BlockLoops &chain,
   }
 }
 
-LogicalResult attn::tile::shareBlocks(RewriterBase &rewriter, ShareBlocksOp op,
-                                      std::string &reason) {
-  auto kernel = cast<KernelOp>(op->getParentOp());
-  // Where a mask hides everything no loop is left.
-  if (findLoopsOverBlocks(kernel).empty()) {
-    rewriter.eraseOp(op);
-    return success();
-  }
-  FailureOr<BlockLoops> chain = matchKeyLoops(kernel.getBody(), reason);
-  if (failed(chain))
-    return failure();
-  for (scf::ForOp loop : chain->loops)
-    if (!chain->isKnownBefore(loop.getUpperBound())) {
-      reason = "a loop over blocks ends where the one before says";
-      return failure();
-    }
-
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(chain->front());
+/// Divides what the loops of a chain, or one loop, go through.
+static void shareChain(RewriterBase &rewriter, ShareBlocksOp op,
+                       const BlockLoops &chain) {
+  rewriter.setInsertionPoint(chain.front());
   Location loc = op.getLoc();
-  Value lo = chain->getLowerBound(), hi = chain->getUpperBound();
+  Value lo = chain.getLowerBound(), hi = chain.getUpperBound();
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(rewriter, loc, value);
   };
@@ -92,14 +79,14 @@ LogicalResult attn::tile::shareBlocks(RewriterBase &rewriter, ShareBlocksOp op,
   Value end = arith::MinSIOp::create(
       rewriter, loc, arith::AddIOp::create(rewriter, loc, first, size), hi);
   SmallVector<Value> bounds = {first};
-  for (scf::ForOp loop : ArrayRef(chain->loops).drop_front())
+  for (scf::ForOp loop : ArrayRef(chain.loops).drop_front())
     bounds.push_back(arith::MinSIOp::create(
         rewriter, loc,
         arith::MaxSIOp::create(rewriter, loc, loop.getLowerBound(), first),
         end));
   bounds.push_back(end);
-  for (size_t place = 0; place < chain->loops.size(); ++place) {
-    scf::ForOp loop = chain->loops[place];
+  for (size_t place = 0; place < chain.loops.size(); ++place) {
+    scf::ForOp loop = chain.loops[place];
     rewriter.modifyOpInPlace(loop, [&] {
       loop.setLowerBound(bounds[place]);
       loop.setUpperBound(bounds[place + 1]);
@@ -109,7 +96,70 @@ LogicalResult attn::tile::shareBlocks(RewriterBase &rewriter, ShareBlocksOp op,
       if (OnlineSoftmaxOp softmax = findSoftmax(*scores))
         rewriter.modifyOpInPlace(softmax, [&] { softmax.setGuard(true); });
   }
-  chooseResults(rewriter, *chain, first, end);
+  chooseResults(rewriter, chain, first, end);
+}
+
+/// The loops over blocks of a kernel, each by itself, if what each goes through
+/// does not depend on what another one gave.
+static FailureOr<SmallVector<BlockLoops>>
+matchSingleLoops(KernelOp kernel, std::string &reason) {
+  SmallVector<scf::ForOp> loops = findLoopsOverBlocks(kernel);
+  SmallVector<BlockLoops> result;
+  for (scf::ForOp loop : loops) {
+    if (loop->getBlock() != kernel.getBody() || !hasUnitStep(loop)) {
+      reason = "a loop over blocks stands in another operation, or counts by "
+               "more than one";
+      return failure();
+    }
+    SetVector<Operation *> before;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    for (Value bound : {loop.getLowerBound(), loop.getUpperBound()})
+      if (failed(getBackwardSlice(bound, &before, options))) {
+        reason = "a loop over blocks has bounds that are not known";
+        return failure();
+      }
+    if (llvm::any_of(loops, [&](scf::ForOp other) {
+          return before.contains(other.getOperation());
+        })) {
+      reason = "a loop over blocks ends where the one before says";
+      return failure();
+    }
+    if (!llvm::all_of(loop.getResultTypes(), llvm::IsaPred<VectorType>)) {
+      reason = "a loop over blocks gives something else than tiles";
+      return failure();
+    }
+    result.push_back({{loop}});
+  }
+  return result;
+}
+
+LogicalResult attn::tile::shareBlocks(RewriterBase &rewriter, ShareBlocksOp op,
+                                      std::string &reason) {
+  auto kernel = cast<KernelOp>(op->getParentOp());
+  OpBuilder::InsertionGuard guard(rewriter);
+  FailureOr<BlockLoops> chain = matchKeyLoops(kernel.getBody(), reason);
+  bool isChain =
+      succeeded(chain) && llvm::all_of(chain->loops, [&](scf::ForOp loop) {
+        return chain->isKnownBefore(loop.getUpperBound());
+      });
+  if (isChain) {
+    shareChain(rewriter, op, *chain);
+  } else {
+    // Where a mask hides everything no loop is left.
+    FailureOr<SmallVector<BlockLoops>> loops = matchSingleLoops(kernel, reason);
+    if (failed(loops))
+      return failure();
+    for (const BlockLoops &single : *loops) {
+      // A chain goes forward; one of two lists may end where it has not begun.
+      scf::ForOp loop = single.front();
+      rewriter.setInsertionPoint(loop);
+      Value end = rewriter.createOrFold<arith::MaxSIOp>(
+          op.getLoc(), loop.getLowerBound(), loop.getUpperBound());
+      rewriter.modifyOpInPlace(loop, [&] { loop.setUpperBound(end); });
+      shareChain(rewriter, op, single);
+    }
+  }
   rewriter.eraseOp(op);
   return success();
 }
@@ -129,7 +179,7 @@ struct TileShareBlocks final
       std::string reason;
       if (succeeded(shareBlocks(rewriter, op, reason)))
         continue;
-      op.emitOpError("finds no chain of loops to share out: ") << reason;
+      op.emitOpError("finds no loops to share out: ") << reason;
       return signalPassFailure();
     }
   }

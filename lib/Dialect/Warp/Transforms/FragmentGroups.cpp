@@ -145,8 +145,7 @@ void GroupCollector::visitProduct(MmaOp product) {
   bool isRead =
       isFragment(product.getA()) && !product.getA().getDefiningOp<ConvertOp>();
   ProductAtom atom = product.getAtom();
-  bool isOfWarps =
-      atom == ProductAtom::MmaSync || atom == ProductAtom::MmaTF32;
+  bool isOfWarps = atom == ProductAtom::MmaSync || atom == ProductAtom::MmaTF32;
   if (isRead || !isOfWarps)
     pin(product);
 }

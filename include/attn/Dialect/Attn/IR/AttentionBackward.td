@@ -104,7 +104,8 @@ def Attn_AttentionBackwardOp : Attn_Op<"attention_backward", [
 
     (C20) recompute says what an evaluation computes again; results stay within
     (C16). `scores = once` adds up in any order, and in f32 what is rounded to a
-    type of 16 bits: it wants numerics that are not deterministic, and such a T.
+    type of 16 bits: it wants numerics that are not deterministic, and whose
+    products of f32 are not ieee.
 
     True of every evaluation, on every target:
 

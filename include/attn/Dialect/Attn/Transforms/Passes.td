@@ -157,7 +157,7 @@ def AttnRecomputePass : Pass<"attn-recompute"> {
 
     | number | decision |
     |---|---|
-    | scores, weights, what goes back to them | never saved; computed `once` where sums may come in any order, elements have 16 bits, and it was faster (for many queries: a number that is not known counts as many, and there the plan may say for which ones it is): then parts of d_query are added up in memory; else `twice`; `thrice` where d_key and d_value together have more than 256 columns |
+    | scores, weights, what goes back to them | never saved; computed `once` where sums may come in any order, products are not ieee, and it was faster (for many queries: a number that is not known counts as many, and there the plan may say for which ones it is): then parts of d_query are added up in memory; else `twice`; `thrice` where d_key and d_value together have more than 256 columns, or 512 where two warps share rows |
     | lse | read; where the score function does not bound it, rows with a large one get two numbers from their scores (`far_rows`) |
     | delta = rowsum(dO * O) | once for each row, kept in memory: by step it would take as many operations for each block of keys, and O again |
     | values of the score function (tanh, a read, a division) | in each program once for each element, for score and pullback together |
