@@ -288,45 +288,6 @@ static int64_t countColumnsAtOnce(size_t accRegisters, int64_t rowSteps) {
   return std::max<int64_t>(1, tiles / rowSteps);
 }
 
-namespace {
-/// What is read at once.
-struct Batch {
-  int64_t steps, columns; // of 8 each
-};
-} // namespace
-
-/// Where the sums of a kernel leave few registers operands have those of four
-/// tiles: gradients at d = 256 are 1.015 times as fast on an H200, and spill
-/// 544 bytes in place of 1080 (ptxas 13.0). With d = 192, whose sums have 96
-/// registers, they would be 0.94 times as fast.
-static Batch chooseBatch(Product product, int64_t around) {
-  constexpr int64_t most = 120, fewTiles = 4;
-  layout::Fragment layout = layoutOf(product.accType());
-  int64_t registers = layout.numRegisters();
-  Batch batch = {countStepsAtOnce(registers),
-                 countColumnsAtOnce(registers, layout.rowSteps())};
-  int64_t columns = std::min(batch.columns, layout.columnSteps());
-  if (product.op.getTransposeB() || registers + around <= most ||
-      columns * batch.steps <= fewTiles)
-    return batch;
-  int64_t steps = product.startsAtZero ? 1 : 2;
-  return {steps, std::min(columns, fewTiles / steps)};
-}
-
-/// Registers of what loops carry around a product, beside its accumulator.
-static int64_t countRegistersAround(Product product) {
-  int64_t registers = 0;
-  for (auto loop = product.op->getParentOfType<scf::ForOp>(); loop;
-       loop = loop->getParentOfType<scf::ForOp>())
-    for (BlockArgument argument : loop.getRegionIterArgs()) {
-      auto tile = dyn_cast<FragType>(argument.getType());
-      registers += tile ? layoutOf(tile).numRegisters() : 1;
-    }
-  bool isCarried = !product.startsAtZero;
-  int64_t own = layoutOf(product.accType()).numRegisters();
-  return isCarried ? std::max<int64_t>(0, registers - own) : registers;
-}
-
 using Splitter = function_ref<Split(OpBuilder &, Location, Value)>;
 
 namespace {
@@ -350,15 +311,12 @@ private:
 
   Product product;
   int64_t numSteps;
-  Batch batch;
   std::optional<LineReader> left, right;
 };
 
 } // namespace
 
-DepthSteps::DepthSteps(OpBuilder &builder, Product product)
-    : product(product),
-      batch(chooseBatch(product, countRegistersAround(product))) {
+DepthSteps::DepthSteps(OpBuilder &builder, Product product) : product(product) {
   Location loc = product.op.getLoc();
   Integers ints(builder, loc);
   SlotType rightType = product.rightType();
@@ -406,15 +364,17 @@ SmallVector<Value> DepthSteps::add(OpBuilder &builder, ValueRange accumulator,
                 : llvm::to_vector(product.a.slice((t * numSteps + s) * 4, 4));
   };
   SmallVector<Value> acc = llvm::to_vector(accumulator);
-  for (int64_t next = 0; next < number; next += batch.steps) {
-    auto chunk = llvm::seq(next, std::min(next + batch.steps, number));
+  int64_t stepsAtOnce = countStepsAtOnce(acc.size());
+  int64_t columnsAtOnce = countColumnsAtOnce(acc.size(), layout.rowSteps());
+  for (int64_t next = 0; next < number; next += stepsAtOnce) {
+    auto chunk = llvm::seq(next, std::min(next + stepsAtOnce, number));
     SmallVector<SmallVector<Operand>> lefts(layout.rowSteps());
     for (auto [t, operands] : llvm::enumerate(lefts))
       for (int64_t s : chunk)
         operands.push_back(splitAll(readRows(t, s)));
-    for (int64_t begin = 0; begin < tiles; begin += batch.columns) {
+    for (int64_t begin = 0; begin < tiles; begin += columnsAtOnce) {
       auto columnTiles =
-          llvm::seq(begin, std::min(begin + batch.columns, tiles));
+          llvm::seq(begin, std::min(begin + columnsAtOnce, tiles));
       SmallVector<SmallVector<Operand>> rights(columnTiles.size());
       SmallVector<TileProduct> products;
       for (auto [c, operands] : llvm::zip_equal(columnTiles, rights)) {
