@@ -17,11 +17,10 @@
 
 namespace attn {
 
-/// Vectors become `acc` fragments over `warps` warps; a vector of rank 1 is a
-/// column.
 /// The accumulator fragment that holds a value of a kernel (`spread`).
 warp::FragType getAccType(VectorType type, PlanAttr plan);
 
+/// Vectors become such fragments; a vector of rank 1 is a column.
 class FragmentConverter : public TypeConverter {
 public:
   explicit FragmentConverter(PlanAttr plan);

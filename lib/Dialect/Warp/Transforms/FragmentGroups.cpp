@@ -144,9 +144,7 @@ void GroupCollector::visitProduct(MmaOp product) {
   groups[numberOf(product.getResult())].products.push_back(product);
   bool isRead =
       isFragment(product.getA()) && !product.getA().getDefiningOp<ConvertOp>();
-  ProductAtom atom = product.getAtom();
-  bool isOfWarps = atom == ProductAtom::MmaSync || atom == ProductAtom::MmaTF32;
-  if (isRead || !isOfWarps)
+  if (isRead || product.getAtom() != ProductAtom::MmaSync)
     pin(product);
 }
 

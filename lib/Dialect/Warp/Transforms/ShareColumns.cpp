@@ -25,7 +25,6 @@
 #include "FragmentGroups.h"
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
-#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Layout/Products.h"
@@ -115,7 +114,8 @@ bool Costs::isLegal(const FragmentGroup &group, int64_t columns) const {
     return true;
   auto takesParts = [&](Value value) {
     layout::SharedTile tile = getSlotType(value).getLayout();
-    return tile.check().empty() && tile.splitsInto(columns);
+    return tile.elementBytes == 2 && tile.check().empty() &&
+           tile.splitsInto(columns);
   };
   return group.obstacle.empty() &&
          llvm::all_of(group.values,
@@ -139,10 +139,9 @@ std::optional<int64_t> Costs::countReads(const Cluster &cluster,
                                          int64_t columns) const {
   int64_t reads = 0;
   for (MmaOp product : group.products) {
-    const layout::ProductTraits &traits = getTraits(product.getAtom());
     layout::Fragment acc = product.getResult().getType().getLayout();
     acc.gridColumns = columns;
-    if (!layout::checkColumnParts(acc, traits).empty())
+    if (!layout::checkColumnParts(acc, layout::mmaSync).empty())
       return std::nullopt;
     bool isRead = true;
     if (auto convert = product.getA().getDefiningOp<ConvertOp>()) {
@@ -154,7 +153,7 @@ std::optional<int64_t> Costs::countReads(const Cluster &cluster,
         product.getB().getType().getShape()[product.getTransposeB() ? 1 : 0];
     int64_t perStep =
         (isRead ? acc.rowSteps() : 0) + llvm::divideCeil(acc.columnSteps(), 2);
-    reads += depth / traits.depth * perStep * acc.warps;
+    reads += depth / layout::mmaSync.depth * perStep * acc.warps;
   }
   return reads;
 }
