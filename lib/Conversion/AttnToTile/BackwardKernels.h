@@ -196,7 +196,7 @@ private:
                             ArrayRef<CapturePart> parts);
 
   // Backward.cpp
-  /// With the plan of the attention, unless there is another one.
+  /// With `getPlanOfRows`, unless there is another one.
   tile::KernelOp beginKernel(const Twine &suffix, ValueRange grid,
                              PlanAttr plan = {});
   /// The plan of kernels whose warps have whole rows, all but that of both sums

@@ -9,7 +9,8 @@
 //
 // A plan has the tiles of d_key and d_value, which are two sums. d_query is one
 // sum, and leaves registers for more rows or columns. Some kernels of d_key and
-// d_value leave a pass out.
+// d_value leave a pass out. Where the plan has more warps than rows for them,
+// these share rows of both sums (f32), and other kernels have fewer warps.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,7 +35,7 @@ from . import kernels
 MOST_KEYS_IN_ORDER = {("sm_90a", 32): 400, ("sm_90a", 40): 400, ("sm_90a", 48): 400,
                       ("sm_90a", 64): 866, ("sm_90a", 128): 856}
 FEWEST_QUERIES = {128: 64}  # by head dimension, 65 of others; of fewer it is not so
-# Of f32 sums in any order are faster from 77 keys on, wide ones also where each tile of two
+# Of f32 sums in any order are faster from about 100 keys on, wide ones also where each tile of two
 # programs has a multiprocessor (an H200, d = 64, 128 and 256; code for sm_80 on it, 1024 keys).
 F32_TARGETS, WIDEST_SIDE_BY_SIDE = ("sm_80", "sm_90a"), 80
 # A launch with few tiles is small: there one program is faster from fewer keys on. From timings

@@ -53,9 +53,11 @@ std::optional<int64_t> findMostQueriesOfTwo(AttentionBackwardOp op,
 
 /// Whether two programs are faster than the one by `plan` only where each tile
 /// of both has a multiprocessor: those of f32, whose tiles take long. From
-/// timings on an H200, d = 64, 8 to 128 heads: 1.2 to 1.5 times as fast there,
-/// 0.7 to 0.97 times elsewhere. At d = 128 and 256, where tiles of two programs
-/// are smaller than that of one, one is as fast or up to twice as fast.
+/// timings on an H200, d = 64, 1 to 768 heads: 1.02 to 1.5 times as fast there,
+/// 0.74 to 1.01 times elsewhere, 0.1 to 0.6 times with few queries and many
+/// keys. At d = 128 and 256, where a tile of one program is not longer than
+/// those of two, one takes 0.5 to 1.09 of their time (with 8 heads of 128 keys
+/// at d = 128 1.3 times).
 bool wantsTwoSideBySide(AttentionBackwardOp op, PlanAttr plan);
 
 } // namespace attn

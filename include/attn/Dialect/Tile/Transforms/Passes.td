@@ -236,8 +236,9 @@ def TileShareBlocks : Pass<"tile-share-blocks", "::mlir::func::FuncOp"> {
     %a:3 = scf.for %n = %first to %mid step %c1 iter_args(…)
     %b:3 = scf.for %n = %mid to %end step %c1 iter_args(%a…)
     ```
-    An empty share gives what the loops started with. A program without
-    `tile.share_blocks` stays as it is.
+    An empty share gives what the loops started with. Loops that do not go on
+    where the one before ends, as those over two lists, are divided one by one.
+    A program without `tile.share_blocks` stays as it is.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"
