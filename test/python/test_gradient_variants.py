@@ -102,7 +102,7 @@ def test_the_plan_of_a_variant_gives_its_kernels():
 
 
 @pytest.mark.parametrize("changes", [
-    dict(numerics="deterministic = true"), dict(numerics=None), dict(head_dim=96), dict(element="f32", head_dim=64),
+    dict(numerics="deterministic = true"), dict(numerics=None), dict(head_dim=96), dict(element="f32", head_dim=128),
     dict(head_dim=64, value_dim=128), dict(dropout_p=0.5), dict(variants=["softcap<5.0 : f32>"])], ids=str)
 def test_one_form_is_one_variant(changes):
     options = dict(element="bf16", head_dim=128, variants=["causal"], numerics="deterministic = false", **HEADS)
