@@ -45,13 +45,26 @@ std::string OperandTile::checkParts(int64_t parts) const {
          std::to_string(perPanel);
 }
 
+/// Whether a panel has one chunk of a row.
+static bool isUnswizzled(const SharedTile &tile) {
+  return tile.panelBytes == chunkBytes;
+}
+
 uint32_t OperandTile::high() const {
-  uint32_t mode = tile.panelBytes == 128 ? 1 : tile.panelBytes == 64 ? 2 : 3;
-  return static_cast<uint32_t>(8 * tile.panelBytes / unit) | mode << 30;
+  uint32_t mode = tile.panelBytes == 128  ? 1
+                  : tile.panelBytes == 64 ? 2
+                  : tile.panelBytes == 32 ? 3
+                                          : 0;
+  bool isToPanel = isUnswizzled(tile) && major == Major::MN;
+  int64_t rows = isToPanel ? tile.rows : rowsOfSwizzle;
+  return static_cast<uint32_t>(rows * tile.panelBytes / unit) | mode << 30;
 }
 
 uint32_t OperandTile::low() const {
-  int64_t leading = major == Major::K ? 1 : tile.rows * tile.panelBytes / unit;
+  bool isToPanel = isUnswizzled(tile) == (major == Major::K);
+  int64_t rows = isToPanel ? tile.rows : rowsOfSwizzle;
+  bool isUnused = !isUnswizzled(tile) && major == Major::K;
+  int64_t leading = isUnused ? 1 : rows * tile.panelBytes / unit;
   return static_cast<uint32_t>(leading) << 16;
 }
 
@@ -67,6 +80,8 @@ int64_t OperandTile::stepOffset(int64_t step) const {
   if (major == Major::MN)
     return step * wgmmaDepth * tile.panelBytes;
   int64_t stepBytes = wgmmaDepth * tile.elementBytes;
+  if (stepBytes > tile.panelBytes)
+    return step * stepBytes * tile.rows;
   int64_t perPanel = tile.panelBytes / stepBytes;
   return step / perPanel * tile.rows * tile.panelBytes +
          step % perPanel * stepBytes;

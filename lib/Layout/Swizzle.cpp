@@ -15,10 +15,12 @@
 
 using namespace attn::layout;
 
-int64_t attn::layout::choosePanelBytes(int64_t rowBytes) {
-  if (rowBytes % 128 == 0)
-    return 128;
-  return rowBytes <= 32 ? 32 : 64;
+int64_t attn::layout::choosePanelBytes(int64_t rowBytes, int64_t parts) {
+  int64_t panelBytes = rowBytes % 128 == 0 ? 128 : rowBytes <= 32 ? 32 : 64;
+  while (rowBytes > panelBytes && rowBytes % (parts * panelBytes) != 0 &&
+         parts > 1 && panelBytes > chunkBytes)
+    panelBytes /= 2;
+  return panelBytes;
 }
 
 /// Copies of a row begin at a multiple of 128 bytes.
@@ -52,10 +54,10 @@ std::string SharedTile::check() const {
   if (columns % 16 != 0)
     return "got " + std::to_string(columns) +
            " columns, expected a multiple of 16";
-  if (panelBytes != 0 && panelBytes != 32 && panelBytes != 64 &&
-      panelBytes != 128)
+  if (panelBytes != 0 && panelBytes != 16 && panelBytes != 32 &&
+      panelBytes != 64 && panelBytes != 128)
     return "got panels of " + std::to_string(panelBytes) +
-           " bytes, expected 128, 64 or 32";
+           " bytes, expected 128, 64, 32 or 16";
   return "";
 }
 

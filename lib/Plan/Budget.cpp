@@ -256,9 +256,9 @@ static std::string findSharingObstacle(const Workload &workload,
         .str();
   };
   bool isAttention = !workload.isBackward && !workload.isJvp;
-  if (tiles.splitKeys != 1 && !isAttention)
+  if (tiles.splitKeys != 1 && workload.isJvp)
     return refuse("split_keys", tiles.splitKeys,
-                  "only attention itself merges parts");
+                  "only attention and its gradients merge parts");
   if (tiles.blocksPerSM != 1 && !isAttention)
     return refuse("blocks_per_sm", tiles.blocksPerSM,
                   "only attention itself shares a multiprocessor");

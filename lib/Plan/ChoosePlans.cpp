@@ -201,6 +201,9 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op,
   StringRef loops = optionalPasses[size_t(OptionalPass::LoopHeads)].name;
   if (!llvm::is_contained(request.passes.disabled, loops))
     cases = plan::addHeadLoops(op, std::move(cases), request.isForOneLaunch);
+  // Kernels for all launches would be several times as many.
+  if (request.isForOneLaunch)
+    cases = plan::addQueryParts(op, std::move(cases));
   StringRef hides = optionalPasses[size_t(OptionalPass::HideFaint)].name;
   if (!llvm::is_contained(request.passes.disabled, hides))
     cases = plan::addBiasPlans(op, std::move(cases));

@@ -21,7 +21,9 @@
 //   no more of these than multiprocessors two programs take longer, with up to
 //   twice as many if they have work for a while.
 // - Of few queries the program of d_query has few tiles, with many keys long
-//   ones.
+//   ones: one program is faster, unless there are so many heads that these have
+//   tiles enough. Then two are, as a tile of one has but a few steps.
+// - A query that sees few keys, a window, is as one of few.
 //
 // Products of f32 take ten times as long: there two are faster only where each
 // tile of both has a multiprocessor, and tiles are narrow.
@@ -32,8 +34,14 @@
 // of two with tiles for one or two multiprocessors, 0.36 to 1.03 with few
 // queries and many keys; behind a causal mask, of which they leave out what is
 // hidden, two take 0.74 to 0.97 with up to 512 keys. Before they ran beside
-// each other two took 0.81 to 1.07 with up to 192 keys, and 0.93 to 0.97 with
-// plenty of tiles of up to 64 queries, d = 64.
+// each other two took 0.81 to 1.07 with up to 192 keys.
+//
+// 64 to 300 queries with 1024 to 8192 keys, d = 64 to 128: with 8 and 16 heads
+// two take 1.16 to 2.9 times as long as one, with 32 heads 0.73 to 1.3 times (d
+// = 64 0.73 to 0.9), with 64 and 128 heads 0.65 to 1.0 times; with 64 heads of
+// 512 queries 0.98 to 1.05 times. Windows of 512 before the query, d = 64 to
+// 128 and 4096 tokens: 0.93 to 1.03 times, with the first four keys 0.82 to
+// 0.98 times; windows of 1024, 8192 tokens 1.03 to 1.1 times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,8 +60,10 @@ static constexpr int64_t rowsOfTile = 128;
 /// Up to so many keys two programs are faster, side by side and with a mask up
 /// to others; from so many on one is where there are few tiles.
 static constexpr int64_t fewKeys = 192, fewMaskedKeys = 512, manyKeys = 512;
-/// Up to so many queries two programs with narrow heads are faster.
-static constexpr int64_t fewQueries = 64, narrowHead = 64;
+/// Up to so many queries two programs are faster where heads are many: of one
+/// in so many multiprocessors there are few.
+static constexpr int64_t fewQueries = 384, narrowHead = 64, perNarrowHead = 6,
+                         perHead = 3;
 
 static QuantityComparison compare(std::vector<Quantity> quantities,
                                   QuantityComparison::Kind kind, int64_t factor,
@@ -86,7 +96,7 @@ static LaunchCondition haveAllTiles(bool isMasked, bool isF32 = false) {
 }
 
 /// Where one program is faster, for want of tiles.
-static SmallVector<LaunchCondition> listSmallLaunches() {
+static SmallVector<LaunchCondition> listSmallLaunches(int64_t headDim) {
   std::vector<Quantity> device = {Quantity::Multiprocessors};
   auto ofKeys = [&](int64_t tiles) {
     return upTo({Quantity::BatchHeads, Quantity::KeyLength}, tiles * rowsOfTile,
@@ -96,9 +106,12 @@ static SmallVector<LaunchCondition> listSmallLaunches() {
       {Quantity::KeyLength}, QuantityComparison::Kind::GreaterEqual, manyKeys);
   QuantityComparison hasFewQueries =
       upTo({Quantity::BatchHeads, Quantity::QueryLength}, rowsOfTile, device);
+  QuantityComparison hasFewHeads = {
+      {headDim <= narrowHead ? perNarrowHead : perHead, {Quantity::BatchHeads}},
+      {1, device},
+      QuantityComparison::Kind::LessEqual};
   return {LaunchCondition{{ofKeys(1)}}, LaunchCondition{{hasMany, ofKeys(2)}},
-          LaunchCondition{{hasMany, hasFewQueries,
-                           upTo({Quantity::BatchHeads}, 1, device)}}};
+          LaunchCondition{{hasMany, hasFewQueries, hasFewHeads}}};
 }
 
 SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
@@ -110,13 +123,17 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
   Workload workload = getWorkload(op);
   bool isKnown = workload.queries != 0;
   bool isF32 = !isKnown && wantsTwoSideBySide(backward, one);
-  if (!isF32 && (!most || workload.queries > *most))
+  std::optional<int64_t> mostSeen = findMostKeysOfTwo(backward, one);
+  bool isNarrow =
+      mostSeen && workload.seenKeys != 0 && workload.seenKeys <= *mostSeen;
+  if (!isF32 && (!most || (workload.queries > *most && !isNarrow)))
     return cases;
   workload.inAnyOrder = false; // within each of two programs
   auto pickTwo = [&](int64_t queries) {
     workload.queries = queries;
     PlanAttr two = pick(workload, op->getContext(), one.getTarget());
-    return two && !isKnown ? two.withScores(RecomputedScores::Twice) : two;
+    bool isSaid = two && (!isKnown || isNarrow);
+    return isSaid ? two.withScores(RecomputedScores::Twice) : two;
   };
   if (isF32) {
     if (PlanAttr two = pickTwo(0))
@@ -146,14 +163,14 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
   cases.push_back({{{upTo({Quantity::KeyLength}, fewest)}}, ofFewest});
   if (canRunBeside)
     cases.push_back({haveAllTiles(op.hasMask()), ofFewest});
-  for (LaunchCondition &condition : listSmallLaunches())
+  for (LaunchCondition &condition : listSmallLaunches(backward.getHeadDim()))
     cases.push_back({std::move(condition), one});
-  if (canRunBeside && backward.getHeadDim() <= narrowHead)
+  if (canRunBeside)
     cases.push_back({{{upTo({Quantity::QueryLength}, fewQueries)}}, ofFewest});
   for (auto [queries, plan] : plansOfTwo)
     cases.push_back({{{upTo({Quantity::QueryLength}, queries),
                        upTo({Quantity::KeyLength}, *most)}},
                      plan});
-  cases.push_back({LaunchCondition(), one});
+  cases.push_back({LaunchCondition(), isNarrow ? two : one});
   return cases;
 }

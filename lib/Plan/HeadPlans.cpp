@@ -54,17 +54,6 @@ static QuantityComparison compareKeys(Kind kind, int64_t rows) {
           kind};
 }
 
-/// Whether one program by `plan` computes all gradients.
-static bool computesOnce(AttentionBackwardOp op, PlanAttr plan) {
-  RecomputedScores scores = plan.getScores();
-  if (scores == RecomputedScores::Auto)
-    scores = getOwnScores(op);
-  if (scores == RecomputedScores::Auto)
-    return findProgramObstacle(op, plan, RecomputedScores::Once).empty() &&
-           findDrawbackOfOne(op, plan).empty();
-  return scores == RecomputedScores::Once;
-}
-
 static PlanAttr loopOverHeads(PlanAttr plan) {
   PassSelection passes = plan.getPasses();
   passes.setUse(OptionalPass::LoopHeads, PassUse::On);

@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -293,4 +294,129 @@ int64_t plan::countNearKeys(Region &mask) {
       fewest = fewest == 0 ? count : std::min(fewest, count);
   }
   return fewest;
+}
+
+namespace {
+/// Keys that conditions show, all of them: from so many before the query to so
+/// many after it, or the first ones.
+struct ShownKeys {
+  std::optional<int64_t> before, after, first;
+  /// Only the first queries see them.
+  bool isOfFirstQueries = false;
+
+  void intersect(const ShownKeys &other);
+  /// 0: not known.
+  int64_t count() const;
+};
+
+/// Reads a mask's conditions as intervals of which one has to show a key.
+class ShownKeysReader {
+public:
+  explicit ShownKeysReader(Block &block)
+      : trends(block), query(block.getArgument(queryNumber)),
+        key(block.getArgument(keyNumber)) {
+    for (Operation &op : block)
+      trends.read(op);
+  }
+
+  SmallVector<ShownKeys> read(Value condition, unsigned depth = 0) const;
+
+private:
+  ShownKeys readComparison(arith::CmpIOp compare) const;
+
+  Trends trends;
+  Value query, key;
+};
+} // namespace
+
+void ShownKeys::intersect(const ShownKeys &other) {
+  auto take = [](std::optional<int64_t> &mine, std::optional<int64_t> its) {
+    if (its)
+      mine = mine ? std::min(*mine, *its) : *its;
+  };
+  take(before, other.before);
+  take(after, other.after);
+  take(first, other.first);
+  isOfFirstQueries |= other.isOfFirstQueries;
+}
+
+int64_t ShownKeys::count() const {
+  int64_t ofWindow = before && after ? *before + *after + 1 : 0;
+  if (first && ofWindow != 0)
+    return std::min(*first, ofWindow);
+  return first.value_or(ofWindow);
+}
+
+ShownKeys ShownKeysReader::readComparison(arith::CmpIOp compare) const {
+  constexpr int64_t mostQueries = 256;
+  Value lhs = compare.getLhs(), rhs = compare.getRhs();
+  int64_t count = sumConstants(lhs) + sumConstants(rhs);
+  bool isBelow = compare.getPredicate() == CmpIPredicate::slt ||
+                 compare.getPredicate() == CmpIPredicate::sle;
+  ShownKeys keys;
+  // |i - j| < c.
+  auto distance = lhs.getDefiningOp<math::AbsIOp>();
+  auto difference = distance
+                        ? distance.getOperand().getDefiningOp<arith::SubIOp>()
+                        : arith::SubIOp();
+  if (difference) {
+    Value from = difference.getLhs(), to = difference.getRhs();
+    if (isBelow && count != 0 &&
+        ((from == query && to == key) || (from == key && to == query)))
+      keys.before = keys.after = count;
+    return keys;
+  }
+  std::optional<int> bound = trends.boundOf(compare);
+  bool isOfQuery = trends.isOfQuery(lhs) || trends.isOfQuery(rhs);
+  if (bound == 1 && isOfQuery)
+    keys.after = count;
+  else if (bound == -1 && isOfQuery && count != 0)
+    keys.before = count;
+  else if (bound == 1 && count != 0)
+    keys.first = count;
+  else if (bound == 0 && lhs == query && isBelow && count != 0)
+    keys.isOfFirstQueries = count <= mostQueries;
+  return keys;
+}
+
+SmallVector<ShownKeys> ShownKeysReader::read(Value condition,
+                                             unsigned depth) const {
+  constexpr unsigned deepest = 16, most = 16;
+  Operation *op = condition.getDefiningOp();
+  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op))
+    return {readComparison(compare)};
+  if (depth == deepest || !isa_and_nonnull<arith::AndIOp, arith::OrIOp>(op))
+    return {ShownKeys()};
+  SmallVector<ShownKeys> left = read(op->getOperand(0), depth + 1),
+                         right = read(op->getOperand(1), depth + 1);
+  bool isChoice = isa<arith::OrIOp>(op);
+  size_t size =
+      isChoice ? left.size() + right.size() : left.size() * right.size();
+  if (size > most)
+    return {ShownKeys()};
+  if (isChoice) {
+    llvm::append_range(left, right);
+    return left;
+  }
+  SmallVector<ShownKeys> both;
+  for (const ShownKeys &mine : left)
+    for (const ShownKeys &its : right)
+      both.emplace_back(mine).intersect(its);
+  return both;
+}
+
+int64_t plan::countSeenKeys(Region &mask) {
+  Block &block = mask.front();
+  ShownKeysReader reader(block);
+  int64_t sum = 0;
+  for (const ShownKeys &keys :
+       reader.read(block.getTerminator()->getOperand(0))) {
+    if (keys.isOfFirstQueries)
+      continue;
+    int64_t count = keys.count();
+    if (count == 0)
+      return 0;
+    sum += count;
+  }
+  return sum;
 }

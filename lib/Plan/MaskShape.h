@@ -43,6 +43,11 @@ bool isOfDocuments(mlir::Region &mask);
 /// Keys in other intervals are not counted.
 int64_t countNearKeys(mlir::Region &mask);
 
+/// How many keys the mask shows a query, at most and of most queries: those of
+/// a window and the first ones, by constants. The first queries may see all.
+/// 0: more, or that is not known.
+int64_t countSeenKeys(mlir::Region &mask);
+
 } // namespace attn::plan
 
 #endif // ATTN_LIB_PLAN_MASKSHAPE_H

@@ -94,6 +94,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
        !op.getMask().front().getOps<CaptureSearchOp>().empty());
   workload.isOfDocuments = isSorted && isOfDocuments(op.getMask());
   workload.nearKeys = op.hasMask() ? countNearKeys(op.getMask()) : 0;
+  workload.seenKeys = op.hasMask() ? countSeenKeys(op.getMask()) : 0;
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
@@ -118,7 +119,8 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   bool hasFirst = shown && !shown->lower.empty(),
        hasLast = shown && !shown->upper.empty();
   // Before attn-expand-variants the same is said by name.
-  if (ArrayAttr variants = op.getVariantsAttr())
+  if (ArrayAttr variants = op.getVariantsAttr()) {
+    bool isCausal = llvm::any_of(variants, llvm::IsaPred<CausalAttr>);
     for (Attribute variant : variants) {
       bool isMask = isa<CausalAttr, WindowAttr>(variant);
       if (isMask)
@@ -131,7 +133,12 @@ plan::Workload plan::getWorkload(ScoredOp op) {
         workload.nearKeys = window.getLeft() + 1;
       hasFirst |= window && window.getLeft() >= 0;
       hasLast |= isa<CausalAttr>(variant) || (window && window.getRight() >= 0);
+      if (window && window.getLeft() >= 0 && window.getRight() >= 0)
+        workload.seenKeys = window.getLeft() + window.getRight() + 1;
+      if (window && window.getLeft() >= 0 && isCausal)
+        workload.seenKeys = window.getLeft() + 1;
     }
+  }
   workload.isWindow = shown && hasFirst && hasLast;
   constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
   if (!query.isDynamicDim(lengthDim))

@@ -260,8 +260,9 @@ bool ManifestReader::readTensorMap(const Json &json, const Artifact &artifact,
     return fail("tensor map of '" + memory.name +
                 "', which is no tensor of rank 2 to 4 of f16, bf16 or f32");
   int64_t boxBytes = map.boxColumns * bytes;
-  bool isBox = boxBytes == map.swizzleBytes &&
-               (boxBytes == 32 || boxBytes == 64 || boxBytes == 128);
+  bool isBox =
+      boxBytes == map.swizzleBytes &&
+      (boxBytes == 16 || boxBytes == 32 || boxBytes == 64 || boxBytes == 128);
   if (isRow)
     isBox = map.boxRows == 1 && map.boxPanels == 1 && map.boxColumns >= 1 &&
             map.boxColumns <= maxBox && boxBytes % 16 == 0;

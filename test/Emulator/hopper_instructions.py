@@ -26,7 +26,7 @@ from memory import Fault
 WAITING = 4  # state of a thread that waits for the phase of an mbarrier
 PARAMETER_BASE = 1 << 20  # where the emulated parameters lie
 GENERIC_PARAMETER = 1 << 40  # what cvta.param adds
-SWIZZLE_OF_MODE = {1: 128, 2: 64, 3: 32}
+SWIZZLE_OF_MODE = {0: 16, 1: 128, 2: 64, 3: 32}  # 0: rows of 16 bytes, which stay where they are
 LANES = np.arange(32)
 
 
@@ -376,18 +376,18 @@ def operand_addresses(descriptor, transposed, columns):
     low, high = descriptor
     start, leading = (low & 0x3FFF) * 16, (low >> 16 & 0x3FFF) * 16
     stride, mode = (high & 0x3FFF) * 16, high >> 30
-    if mode not in SWIZZLE_OF_MODE:
-        raise Fault("wgmma without a swizzle is not emulated")
     width = SWIZZLE_OF_MODE[mode]
     if high >> 17 & 7:
         raise Fault("wgmma with a base offset is not emulated")
     k, n = np.arange(16)[:, None], np.arange(columns)[None, :]
     if transposed:  # MN-major
         per_panel = width // 2
-        addresses = (start + n // per_panel * leading + k // 8 * stride + k % 8 * width
+        to_panel, to_rows = (leading, stride) if mode else (stride, leading)
+        addresses = (start + n // per_panel * to_panel + k // 8 * to_rows + k % 8 * width
                      + n % per_panel * 2)
     else:
-        addresses = start + n // 8 * stride + n % 8 * width + k * 2
+        in_row = k * 2 if mode else k // 8 * leading + k % 8 * 2
+        addresses = start + n // 8 * stride + n % 8 * width + in_row
     return swizzled(addresses, width).reshape(-1)
 
 

@@ -81,6 +81,26 @@ def test_short_products_share_columns(dim):
     assert are_close(*gradients(dim, plan_of(64, 32, 4), 70, 130, ANY_ORDER))
 
 
+@pytest.mark.parametrize("dim, element", [(48, "bf16"), (72, "f16"), (80, "bf16"), (96, "f16"), (112, "bf16")])
+def test_groups_share_columns_of_narrow_panels(dim, element):
+    """Half of 48, 80 and 112 columns is panels of 16 bytes, of 96 of 32; of 72 the last panel of 80 is outside."""
+    plan = plan_of(128, 64, 8, target="sm_90a")
+    for seed in (None, 1):
+        assert are_close(*gradients(dim, plan, 70, 130, ANY_ORDER, causal=True, target="sm_90a", seed=seed,
+                                    heads=(2, 1), element=element))
+
+
+@pytest.mark.parametrize("dim, tiles, target, element", [
+    (64, (64, 64, 4), "sm_80", "bf16"), (192, (128, 64, 8), "sm_90a", "f16"), (64, (64, 32, 4), "sm_90a", "f32")])
+def test_blocks_share_keys_of_d_query(dim, tiles, target, element):
+    """Their sums are added in their order; a part of the last one's keys is behind the mask."""
+    plan = plan_of(*tiles, target=target).replace("stages = 2", "stages = 1, split_keys = 3")
+    case = (dim, plan, 70, 330, None, True)
+    parts, exact = gradients(*case, target=target, element=element, heads=(2, 1), seed=1)
+    again, _ = gradients(*case, target=target, element=element, heads=(2, 1), seed=2)
+    assert are_close(parts, exact) and all(map(np.array_equal, parts, again))
+
+
 @pytest.mark.parametrize("dim", [64, 128])
 def test_both_forms_of_one_artifact(dim):
     """Two programs for few queries, which give the bits of sums in order, and one for many."""

@@ -22,21 +22,27 @@ struct Hardware {
   Hardware(uint32_t low, uint32_t high)
       : start((low & 0x3FFF) * 16), leading((low >> 16 & 0x3FFF) * 16),
         stride((high & 0x3FFF) * 16) {
-    const int64_t bytes[] = {0, 128, 64, 32};
+    const int64_t bytes[] = {16, 128, 64, 32};
     swizzleBytes = bytes[high >> 30];
   }
 
   int64_t swizzled(int64_t address) const {
     return address ^ (address >> 7 & (swizzleBytes / 16 - 1)) << 4;
   }
-  /// Rows of 8 x swizzle bytes, `stride` apart.
+  bool isUnswizzled() const { return swizzleBytes == 16; }
+  /// Rows of 8 x swizzle bytes, `stride` apart; without a swizzle 8 of k are
+  /// `leading` from the next.
   int64_t kMajor(int64_t row, int64_t k) const {
-    return swizzled(start + row / 8 * stride + row % 8 * swizzleBytes + k * 2);
+    int64_t inRow = isUnswizzled() ? k / 8 * leading + k % 8 * 2 : k * 2;
+    return swizzled(start + row / 8 * stride + row % 8 * swizzleBytes + inRow);
   }
   /// Columns of swizzle bytes, `leading` apart; 8 rows of k, `stride` apart.
+  /// Without a swizzle it is the other way about.
   int64_t mnMajor(int64_t k, int64_t column) const {
     int64_t perPanel = swizzleBytes / 2;
-    return swizzled(start + column / perPanel * leading + k / 8 * stride +
+    int64_t toPanel = isUnswizzled() ? stride : leading;
+    int64_t toRows = isUnswizzled() ? leading : stride;
+    return swizzled(start + column / perPanel * toPanel + k / 8 * toRows +
                     k % 8 * swizzleBytes + column % perPanel * 2);
   }
 };
@@ -45,7 +51,7 @@ std::vector<SharedTile> allTiles() {
   std::vector<SharedTile> tiles;
   for (int64_t rows : {16, 64, 80, 128, 176, 192, 256})
     for (int64_t columns = 16; columns <= 256; columns += 16)
-      for (int64_t panel : {32, 64, 128})
+      for (int64_t panel : {16, 32, 64, 128})
         tiles.push_back({rows, columns, 2, panel});
   return tiles;
 }
@@ -127,6 +133,16 @@ TEST(Descriptors, Constants) {
   OperandTile value{{128, 128, 2, 128}, Major::MN};
   EXPECT_EQ(value.low(), 1024u << 16);
   EXPECT_EQ(value.stepOffset(1), 2048);
+  // Panels of 16 bytes, 2048 bytes apart, are no pattern of the swizzle.
+  OperandTile narrow{{128, 80, 2, 16}, Major::K};
+  EXPECT_EQ(narrow.high(), 8u);
+  EXPECT_EQ(narrow.low(), 128u << 16);
+  EXPECT_EQ(narrow.stepOffset(1), 4096);
+  OperandTile across{{128, 80, 2, 16}, Major::MN};
+  EXPECT_EQ(across.high(), 128u);
+  EXPECT_EQ(across.low(), 8u << 16);
+  EXPECT_EQ(across.stepOffset(1), 256);
+  EXPECT_EQ(across.rowOffset(40), 5 * 2048);
   // The address of a block of a cluster has more bits.
   EXPECT_EQ(value.low(0x1000400), 1024u << 16 | 0x40u);
 }

@@ -23,6 +23,7 @@ struct Gradients {
   int64_t dim = 128;
   std::string queries = "?", attributes = "", element = "bf16";
   bool isMasked = false;
+  int64_t window = 0; // keys before the query, behind the mask
   TargetKind target = TargetKind::SM90A;
 
   std::string print() const {
@@ -32,11 +33,24 @@ struct Gradients {
         %m = arith.cmpi sge, %i, %j : i32
         attn.yield %m : i1
       })";
+    if (window != 0)
+      mask = R"(mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+        %above = arith.cmpi sge, %i, %j : i32
+        %distance = arith.subi %i, %j : i32
+        %reach = arith.constant )" +
+             std::to_string(window) + R"( : i32
+        %near = arith.cmpi slt, %distance, %reach : i32
+        %four = arith.constant 4 : i32
+        %isFirst = arith.cmpi slt, %j, %four : i32
+        %either = arith.ori %near, %isFirst : i1
+        %m = arith.andi %above, %either : i1
+        attn.yield %m : i1
+      })";
     return "!t = " + tensor + ">\n!l = tensor<2x8x" + queries + "xf32>\n" + R"(
       func.func @f(%q: !t, %l: !l) -> (!t, !t, !t) {
         %a, %b, %c = attn.attention_backward %q, %q, %q, %q, %l, %q
           {numerics = #attn.numerics<deterministic = false>)" +
-           attributes + "} " + (isMasked ? mask : "") + R"(
+           attributes + "} " + (isMasked || window != 0 ? mask : "") + R"(
           : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
         return %a, %b, %c : !t, !t, !t
       })";
@@ -71,7 +85,7 @@ struct Gradients {
 /// What stands before the other cases: two programs with so many stages for few
 /// keys and where they run beside each other, one where there are few tiles.
 static std::string small(int twice, int once, bool isMasked = false,
-                         bool canRunBeside = true) {
+                         bool canRunBeside = true, bool isNarrow = false) {
   std::string one = " -> auto " + std::to_string(once) + "; ";
   std::string two = " -> twice " + std::to_string(twice) + "; ";
   std::string beside =
@@ -88,8 +102,9 @@ static std::string small(int twice, int once, bool isMasked = false,
          "multiprocessors" +
          one +
          "key_length >= 512 and batch_heads * query_length <= 128 * "
-         "multiprocessors and batch_heads <= multiprocessors" +
-         one;
+         "multiprocessors and " +
+         (isNarrow ? "6" : "3") + " * batch_heads <= multiprocessors" + one +
+         (canRunBeside ? "query_length <= 384" + two : "");
 }
 
 /// Up to so many queries and keys two programs.
@@ -105,10 +120,10 @@ TEST(GradientPlans, TwoProgramsForFewQueriesAndKeys) {
   narrow.dim = narrowMasked.dim = 64;
   EXPECT_EQ(full.plans(), small(2, 2) + two(856, 856) + "auto 2");
   EXPECT_EQ(masked.plans(), small(2, 2, true) + two(2245, 2245) + "auto 2");
-  std::string fewest = "query_length <= 64 -> twice 3; ";
   std::string many = "query_length <= 4096 -> auto 2; auto 3";
-  EXPECT_EQ(narrow.plans(), small(3, 3) + fewest + two(866, 866, 3) + many);
-  EXPECT_EQ(narrowMasked.plans(), small(3, 3, true) + fewest +
+  EXPECT_EQ(narrow.plans(),
+            small(3, 3, false, true, true) + two(866, 866, 3) + many);
+  EXPECT_EQ(narrowMasked.plans(), small(3, 3, true, true, true) +
                                       two(1024, 1739, 3) + two(1739, 1739) +
                                       many);
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
@@ -119,9 +134,35 @@ TEST(GradientPlans, TwoProgramsForFewQueriesAndKeys) {
   EXPECT_EQ(masked.plans(),
             small(2, 2, true, false) + two(1248, 1248) + "auto 2");
   EXPECT_EQ(narrow.plans(),
-            small(2, 2, false, false) + two(565, 565) + "auto 2");
+            small(2, 2, false, false, true) + two(565, 565) + "auto 2");
   EXPECT_EQ(narrowMasked.plans(),
-            small(2, 2, true, false) + two(942, 942) + "auto 2");
+            small(2, 2, true, false, true) + two(942, 942) + "auto 2");
+}
+
+TEST(GradientPlans, DimensionsBetweenAreAsTheNextOne) {
+  Gradients between, next;
+  between.dim = 88;
+  next.dim = 96;
+  EXPECT_EQ(next.plans(), small(3, 3) + two(811, 811, 3) + "auto 3");
+  EXPECT_EQ(between.plans(), next.plans());
+  // Code for sm_80 has no form with parts of 48 columns.
+  between.target = next.target = TargetKind::SM80;
+  EXPECT_EQ(next.plans(), "auto 2");
+  EXPECT_EQ(between.plans(), "auto 2");
+}
+
+TEST(GradientPlans, TwoProgramsWhereQueriesSeeFewKeys) {
+  Gradients window;
+  window.window = 855 - 4; // and the query's own key
+  std::string any = small(2, 2, true);
+  EXPECT_EQ(window.plans(),
+            any.substr(0, any.find("query_length <= 384")) + "twice 2");
+  window.queries = "4096";
+  EXPECT_EQ(window.plans(), "twice 2");
+  window.window += 1;
+  EXPECT_EQ(window.plans(), "auto 2");
+  window.queries = "?";
+  EXPECT_EQ(window.plans(), any + two(2245, 2245) + "auto 2");
 }
 
 TEST(GradientPlans, TwoProgramsOfF32WhereEachTileHasAMultiprocessor) {
@@ -161,10 +202,10 @@ TEST(GradientPlans, OneFormWhereItIsSaid) {
 
 TEST(GradientPlans, OneFormWhereNothingWasMeasured) {
   Gradients other, wide, host;
-  other.dim = 96;
+  other.dim = 160;
   wide.element = "f32";
   host.target = TargetKind::CPU;
-  EXPECT_EQ(other.plans(), "auto 3");
+  EXPECT_EQ(other.plans(), "auto 2");
   EXPECT_EQ(wide.plans(), "auto 1");
   EXPECT_EQ(host.plans(), "auto 1");
 }

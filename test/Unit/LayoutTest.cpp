@@ -365,12 +365,17 @@ TEST(Panels, AreChosenByTheRow) {
   EXPECT_EQ(choosePanelBytes(128), 128);
   EXPECT_EQ(choosePanelBytes(512), 128);
   EXPECT_EQ(choosePanelBytes(160), 64); // 80 columns: 96 are stored
+  // Two parts of whole panels, or of one that has all columns.
+  EXPECT_EQ(choosePanelBytes(160, 2), 16);
+  EXPECT_EQ(choosePanelBytes(192, 2), 32);
+  EXPECT_EQ(choosePanelBytes(256, 2), 128);
+  EXPECT_EQ(choosePanelBytes(64, 2), 64);
   EXPECT_EQ((SharedTile{64, 80, 2, 64}).bytes(), 64 * 96 * 2);
   EXPECT_EQ((SharedTile{64, 80, 2, 64}).numPanels(), 3);
   EXPECT_EQ((SharedTile{64, 80, 2, 64}).panelColumns(), 32);
   EXPECT_EQ(choosePanelBytes(32), 32);
   EXPECT_EQ((SharedTile{64, 64, 2, 48}).check(),
-            "got panels of 48 bytes, expected 128, 64 or 32");
+            "got panels of 48 bytes, expected 128, 64, 32 or 16");
 }
 
 // In the parts, a chunk's place is that of the first one with a xor.

@@ -28,7 +28,8 @@ RULE = ("key_length <= 512 -> 0; key_length <= query_length and batch_heads * ke
         "and batch_heads * query_length <= 256 * multiprocessors -> 0; batch_heads * key_length <= 128 * multiprocessors -> 1; "
         "key_length >= 512 and batch_heads * key_length <= 256 * multiprocessors -> 1; "
         "key_length >= 512 and batch_heads * query_length <= 128 * multiprocessors and "
-        f"batch_heads <= multiprocessors -> 1; query_length <= {MOST} and key_length <= {MOST} -> 0; 1")
+        "3 * batch_heads <= multiprocessors -> 1; query_length <= 384 -> 0; "
+        f"query_length <= {MOST} and key_length <= {MOST} -> 0; 1")
 
 
 def sizes(queries, keys=None, heads=512):
@@ -57,7 +58,7 @@ def test_both_forms_by_the_number_of_queries():
 @pytest.mark.parametrize("queries, keys, heads, number", [
     (1, 1, 512, 0), (MOST, MOST, 512, 0), (MOST + 1, MOST + 1, 512, 1), (4096, 77, 80, 0),
     (512, 512, 33, 0), (513, 513, 32, 0), (513, 513, 34, 1), (513, 514, 32, 1), (513, 513, 66, 0), (1024, 1024, 16, 0), (1024, 1024, 33, 1), (1024, 1024, 34, 0),
-    (256, 32768, 16, 1), (300, 2000, 132, 0), (128, 2000, 132, 1), (64, 2000, 133, 0)])
+    (256, 32768, 16, 1), (300, 2000, 132, 0), (128, 2000, 44, 1), (128, 2000, 45, 0), (384, 9000, 512, 0), (385, 9000, 512, 1)])
 def test_sizes_ask_for_one_form(queries, keys, heads, number):
     """It is the one that it is among both."""
     artifact = compiled(sizes=sizes(queries, keys, heads))
@@ -102,7 +103,7 @@ def test_the_plan_of_a_variant_gives_its_kernels():
 
 
 @pytest.mark.parametrize("changes", [
-    dict(numerics="deterministic = true"), dict(numerics=None), dict(head_dim=96), dict(element="f32", head_dim=128),
+    dict(numerics="deterministic = true"), dict(numerics=None), dict(head_dim=160), dict(element="f32", head_dim=128),
     dict(head_dim=64, value_dim=128), dict(dropout_p=0.5), dict(variants=["softcap<5.0 : f32>"])], ids=str)
 def test_one_form_is_one_variant(changes):
     options = dict(element="bf16", head_dim=128, variants=["causal"], numerics="deterministic = false", **HEADS)
@@ -110,6 +111,27 @@ def test_one_form_is_one_variant(changes):
     element, head_dim = options.pop("element"), options.pop("head_dim")
     made = compiled(attn.attention(element, head_dim, **options)).manifest
     assert made["rule"] == "0" and len(made["variants"]) == 1
+
+
+def parts_of(**given):
+    return [variant["plan"].partition("split_keys = ")[2].split(">")[0] for variant in compiled(**given).manifest["variants"]]
+
+
+@pytest.mark.parametrize("queries, keys, heads, parts", [
+    (64, 8192, 8, "16"), (64, 4095, 8, "8"), (64, 8192, 9, "8"), (129, 8192, 8, "16"), (300, 2000, 8, "4"), (512, 2048, 8, "4"),
+    (513, 2048, 8, ""), (64, 511, 8, ""), (64, 512, 8, "2"), (64, 8192, 67, ""), (2048, 8192, 8, "")])
+def test_blocks_share_the_keys_of_few_queries(queries, keys, heads, parts):
+    """In a fixed order: the kernel of d_query has few blocks, each with many keys."""
+    text = attn.attention("bf16", 128, **HEADS)
+    assert parts_of(text=text, sizes=sizes(queries, keys, heads)) == [parts]
+
+
+def test_whose_keys_are_shared():
+    """Kernels for one launch, and no program that can be one."""
+    few = sizes(64, 8192, 8)
+    assert parts_of(text=attn.attention("bf16", 128, **HEADS)) == [""] and parts_of(sizes=few) == [""]
+    wide = compiled(attn.attention("bf16", 256, numerics="deterministic = false", **HEADS), sizes=few).manifest["variants"][0]
+    assert "split_keys = 16" in wide["plan"] and {"d_query", "sum_query"} <= set(entries(wide))
 
 
 ENOUGH = "batch_key_heads * key_length >= 240 * multiprocessors"
@@ -131,8 +153,8 @@ def test_blocks_of_keys_go_through_the_heads_that_share_them(heads, more, varian
     assert len(heads_apart["workspaces"]) == len(loops["workspaces"]) + 2
     for keys, key_heads, number in ((512, 64, 0), (512, 15, 1), (40000, 64, 1)):
         chosen = compiled(text, sizes=dict(sizes(keys, heads=4 * key_heads), batch_key_heads=key_heads)).manifest
-        assert chosen["variant_of_rule"] == number
         assert ("tile-loop-heads" in chosen["variants"][0]["plan"]) == (number == 0)
+        assert "split_keys" not in chosen["variants"][0]["plan"]
 
 
 def test_heads_that_share_no_keys_and_other_targets_have_no_such_blocks():

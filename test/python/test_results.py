@@ -133,7 +133,7 @@ def test_a_run_of_the_suite(tmp_path):
     assert "rows" not in found
 
 
-WRITERS = ["ablation", "bench", "block_maps", "gradient_forms", "lengths", "long", "rates", "stress", "suite", "variants"]
+WRITERS = ["ablation", "bench", "block_maps", "gradient_forms", "gradient_sizes", "lengths", "long", "rates", "stress", "suite", "variants"]
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -46,7 +46,7 @@ def switched_on(**options):
 def taken(monkeypatch):
     """The rule is that more than 40 keys pay, on the CPU; the forms that were taken."""
     monkeypatch.setattr(forms, "MOST_KEYS_IN_ORDER", {("cpu", 16): 40})
-    monkeypatch.setattr(forms, "FEWEST_QUERIES", {16: 1})
+    monkeypatch.setattr(forms, "FEW_QUERIES", 0)
     found, backward = [], kernels.backward
 
     def noted(program, *rest):
@@ -123,21 +123,22 @@ def test_rule_is_what_was_measured():
 def test_what_was_not_measured_is_in_order():
     assert pays(8192) and pays(8192, dim=128) and pays(8192, softcap=20.0) and pays(8192, element="f16")
     assert not pays(8192, target="sm_80") and not pays(8192, target="cpu")
-    assert not pays(8192, dim=96) and not pays(8192, dim=256) and not pays(8192, value_dim=128)
-    assert not pays(64, 8192) and not pays(400, dim=40) and pays(401, dim=40) and not pays(8192, dim=56)
+    assert pays(8192, dim=96) and not pays(8192, dim=256) and not pays(8192, value_dim=128)
+    assert not pays(384, 8192) and pays(385, 8192) and not pays(400, dim=40) and pays(401, dim=40)
+    assert pays(867, dim=56) and not pays(866, dim=56) and pays(872, dim=104) and not pays(871, dim=104)
     assert pays(78, element="f32", dim=96) and pays(8192, element="f32", target="sm_80")
     assert not pays(8192, element="f32", target="cpu") and not pays(8192, element="f32", dim=128, dropout_p=0.1)
     assert pays(8192, dim=128, softcap=20.0) and not pays(8192, dim=128, dropout_p=0.1)
 
 
 def test_few_tiles_are_one_program():
-    def is_small(queries, keys, heads):
-        return forms.is_small(queries, keys, heads, 132)
+    def is_small(queries, keys, heads, dim=64):
+        return forms.is_small(queries, keys, heads, 132, forms._facts(text_of(dim=dim)))
 
     assert is_small(512, 512, 33) and is_small(512, 512, 66) and not is_small(512, 512, 67)
     assert is_small(511, 511, 33) and not is_small(511, 511, 34)
-    assert is_small(256, 32768, 16) and is_small(128, 4096, 132) and not is_small(129, 4096, 132)
-    assert not is_small(8, 4096, 133)
+    assert is_small(256, 32768, 16) and is_small(768, 4096, 22) and not is_small(769, 4096, 22)
+    assert not is_small(8, 4096, 23) and is_small(8, 4096, 44, dim=80) and not is_small(8, 4096, 45, dim=80)
 
     def is_side_by_side(queries, keys, heads, has_mask=False, **given):
         facts = forms._facts(text_of(causal="bottom_right" if has_mask else "", **given))
@@ -149,8 +150,8 @@ def test_few_tiles_are_one_program():
     assert is_side_by_side(2113, 1056, 8, element="f32") and not is_side_by_side(64, 64, 1, element="f32", dim=96)
     assert pays(512, small=True) and not pays(512) and not pays(512, 192, small=True)
     assert not pays(512, small=True, causal="top_left") and pays(513, small=True, causal="bottom_right")
-    assert pays(64, 8192, dim=128) and not pays(64, 8192, dim=64) and pays(64, 8192, small=True)
-    assert not pays(512, small=True, window=(64, 64)) and not pays(512, small=True, dim=96)
+    assert not pays(64, 8192, dim=128) and not pays(64, 8192, dim=64) and pays(64, 8192, small=True)
+    assert not pays(512, small=True, window=(64, 64)) and pays(512, small=True, dim=96)
     assert not pays(512, small=True, target="sm_80") and not pays(512, small=True, dim=128, dropout_p=0.1)
 
 

@@ -13,7 +13,7 @@
 //   bits  0 … 13   start address / 16
 //   bits 16 … 29   leading dimension byte offset / 16
 //   bits 32 … 45   stride dimension byte offset / 16
-//   bits 62, 63    swizzle: 1 = 128 bytes, 2 = 64, 3 = 32
+//   bits 62, 63    swizzle: 1 = 128 bytes, 2 = 64, 3 = 32, 0 = none
 //
 // Only the start address is not known at compile time; it stays in the low
 // half. A tile in panels of b bytes (Swizzle.h), rows r, serves as
@@ -26,6 +26,11 @@
 // 8
 //   rows of k are 8 b bytes, the stride; the leading offset goes from panel to
 //   panel, r b bytes. A step of 16 k is 16 b bytes.
+//
+// Panels of 16 bytes are not swizzled, and the offsets change roles. K-major: a
+// step has two panels, and the leading offset goes from one to the other.
+// MN-major: the stride goes from panel to panel, the leading offset to the next
+// 8 rows of k.
 //
 // Rows start at multiples of 8 b bytes, so that the swizzle, which takes its
 // row from the address, starts at row 0 of its pattern.

@@ -33,16 +33,17 @@
 // 4) mod 2). An odd p needs nothing: g = 1.
 //
 // Panels. What TMA writes and wgmma reads is the same inside a *panel*: a tile
-// cut into columns of b = 128, 64 or 32 bytes, one after the other, each rows
-// x b bytes and swizzled as a tile of p = b / 16 chunks per row:
+// cut into columns of b = 128, 64, 32 or 16 bytes, one after the other, each
+// rows x b bytes and swizzled as a tile of p = b / 16 chunks per row:
 //
 //   panel  = chunk / p, k = chunk mod p
 //   byte   = panel rows b + (row p + (k xor ((row / (8 / p)) mod p))) 16 + …
 //
 // which is (row b + c) xor ((((row b) >> 7) & (b / 16 - 1)) << 4), the pattern
-// of the modes SWIZZLE_128B, _64B and _32B. The last panel may be wider than
-// what is left of the tile; those bytes belong to the tile's memory but not to
-// the tile. A panel starts at a multiple of 1024 bytes of shared memory.
+// of the modes SWIZZLE_128B, _64B and _32B, and nothing of panels of one chunk.
+// The last panel may be wider than what is left of the tile; those bytes belong
+// to the tile's memory but not to the tile. A panel starts at a multiple of
+// 1024 bytes of shared memory.
 //
 // One row of f32 lies there as in memory. It has a multiple of 32 columns, so
 // that the next one starts where TMA may write.
@@ -64,13 +65,14 @@ inline constexpr int64_t rowsOfSwizzle = 8;
 
 /// The panels of a tile whose rows have this many bytes: 128 if the rows are
 /// whole panels then, else 64 (or 32 for a row that is no longer), which fill
-/// up less.
-int64_t choosePanelBytes(int64_t rowBytes);
+/// up less. Where products read equal parts of the columns, so narrow ones that
+/// a part is whole panels, or all are within one.
+int64_t choosePanelBytes(int64_t rowBytes, int64_t parts = 1);
 
 /// A tile of rows x columns elements in shared memory.
 struct SharedTile {
   int64_t rows = 1, columns = 1, elementBytes = 2;
-  /// Bytes of a row of a panel: 128, 64 or 32; 0: the tile has no panels.
+  /// Bytes of a row of a panel: 128, 64, 32 or 16; 0: the tile has no panels.
   int64_t panelBytes = 0;
 
   /// What is wrong with the tile, in words; empty if nothing is.

@@ -81,6 +81,9 @@ struct Workload {
   /// About so many keys near the query show, and few others, as in a window; 0:
   /// as many as there are, or that is not known.
   int64_t nearKeys = 0;
+  /// A query sees so many keys, at most and but for the first queries; 0: more,
+  /// or that is not known.
+  int64_t seenKeys = 0;
   /// The mask shows one interval of keys, both ends of which move with the
   /// query.
   bool isWindow = false;

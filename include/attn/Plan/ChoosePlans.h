@@ -68,6 +68,11 @@ SmallVector<PlanCase> pickGradientPlans(ScoredOp op, PlanAttr one);
 SmallVector<PlanCase> addHeadLoops(ScoredOp op, SmallVector<PlanCase> cases,
                                    bool isForOneLaunch);
 
+/// The same cases for gradients; before those of two programs, if there are no
+/// others, cases in which several blocks share the keys of a block of queries,
+/// for few queries and many keys (QueryParts.cpp).
+SmallVector<PlanCase> addQueryParts(ScoredOp op, SmallVector<PlanCase> cases);
+
 /// The same cases for a forward pass; before them, where scores have a linear
 /// bias, one for many keys, which leaves out those without weight
 /// (BiasPlans.cpp).

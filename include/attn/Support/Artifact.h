@@ -149,7 +149,7 @@ struct LaunchCheck {
 struct TensorMapInfo {
   int64_t argument = 0; // workspaces count on after the arguments
   int64_t boxRows = 0, boxColumns = 0; // elements; the other sizes are 1
-  int64_t swizzleBytes = 0;            // 128, 64 or 32; 0: a box of one row
+  int64_t swizzleBytes = 0;            // 128 to 16; 0: a box of one row
   /// With more than one the innermost dimension counts as two, columns of a
   /// panel and panels, which stand before and after the rows: one box is
   /// that many panels of `boxColumns`, one after the other.

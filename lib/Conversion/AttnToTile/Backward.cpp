@@ -68,8 +68,8 @@ tile::KernelOp BackwardKernels::beginKernel(const Twine &suffix,
 }
 
 BackwardKernels::BlockNumbers
-BackwardKernels::readNumbers(tile::KernelOp kernel, Value rows,
-                             bool fromTheEnd) {
+BackwardKernels::readNumbers(tile::KernelOp kernel, Value rows, bool fromTheEnd,
+                             Value partsOfBatch) {
   SmallVector<Value> numbers(kernel.getNumbers());
   if (fromTheEnd)
     for (auto [number, size] : llvm::zip_equal(numbers, kernel.getGrid()))
@@ -77,6 +77,8 @@ BackwardKernels::readNumbers(tile::KernelOp kernel, Value rows,
           b, loc, arith::SubIOp::create(b, loc, size, c1), number);
   BlockNumbers block;
   block.batch = numbers[0];
+  if (partsOfBatch)
+    block.batch = arith::DivUIOp::create(b, loc, numbers[0], partsOfBatch);
   block.head = numbers[1];
   block.number = numbers[2];
   block.keyHead =
@@ -308,10 +310,25 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value numKeyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
   // Others read delta up to the end of their last blocks.
   Value end = hasDelta ? queryLength : paddedQueries;
+  // With `split_keys` blocks share the keys of a block of queries: its sums of
+  // each lie behind one another, as those of batch entries.
+  int64_t parts = plan.getSplitKeys();
+  Value numParts = arith::ConstantIndexOp::create(b, loc, parts);
+  Value partBatches = b.createOrFold<arith::MulIOp>(loc, batches, numParts);
+  Value queryParts;
+  if (parts != 1)
+    queryParts =
+        allocate(f32, {partBatches, heads, queryLength,
+                       arith::ConstantIndexOp::create(b, loc, paddedDim)});
   tile::KernelOp kernel = beginKernel(
-      "_d_query", ValueRange{batches, heads, ceilDiv(b, loc, end, blockRows)},
-      plan);
-  BlockNumbers block = readNumbers(kernel, blockRows);
+      "_d_query",
+      ValueRange{partBatches, heads, ceilDiv(b, loc, end, blockRows)}, plan);
+  BlockNumbers block = readNumbers(kernel, blockRows, /*fromTheEnd=*/false,
+                                   parts == 1 ? Value() : numParts);
+  Value partBatch = kernel.getNumbers()[0];
+  if (parts != 1)
+    tile::ShareBlocksOp::create(
+        b, loc, arith::RemUIOp::create(b, loc, partBatch, numParts), parts);
   Value rows = coordinates(block.first, numRows, 0);
   Value tile = load(query, block, block.head, block.first, numRows, paddedDim);
   Value dTile =
@@ -350,9 +367,20 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   scf::YieldOp::create(b, loc, sum);
 
   b.setInsertionPointAfter(loop);
-  Value scaled = multiply(loop.getResult(0), attention.getScaleValue());
-  tile::StoreOp::create(b, loc, roundTo(b, loc, scaled, element), gradient,
-                        ValueRange{block.batch, block.head, block.first, c0});
+  if (parts == 1) {
+    Value scaled = multiply(loop.getResult(0), attention.getScaleValue());
+    tile::StoreOp::create(b, loc, roundTo(b, loc, scaled, element), gradient,
+                          ValueRange{block.batch, block.head, block.first, c0});
+    return;
+  }
+  constexpr int64_t width = 16, most = 8; // many blocks, of a few registers
+  tile::StoreOp::create(b, loc, loop.getResult(0), queryParts,
+                        ValueRange{partBatch, block.head, block.first, c0});
+  b.setInsertionPointAfter(kernel);
+  sumParts({"_sum_query", queryParts, gradient, paddedDim,
+            attention.getScaleValue(), heads, numParts, queryLength,
+            /*areOfBatches=*/true, width, std::gcd(parts, most)},
+           batches);
 }
 
 void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {

@@ -48,6 +48,21 @@ private:
     Value workspace = {}; // of all heads, where a key head has several
     Value isShared = {};  // whether it does, where that is seen at launch
   };
+  /// Tiles of f32 that are added up in their order: of query heads that share
+  /// a key head, or of blocks that share the keys of a block of queries.
+  struct SummedParts {
+    const char *suffix; // of the kernel
+    Value workspace, output;
+    int64_t numColumns;
+    double factor;
+    /// Heads of the output, parts of each, which lie behind one another in the
+    /// dimension of heads or of batch entries, and rows.
+    Value heads, parts, length;
+    bool areOfBatches;
+    /// Columns of a tile, and how many parts are read before the first is
+    /// added, so that one does not wait for another.
+    int64_t width, atOnce;
+  };
   /// The numbers of a block as indices and as coordinates.
   struct BlockNumbers {
     Value batch, head, keyHead, number, first;
@@ -118,6 +133,7 @@ private:
   Value computeDelta(const BlockNumbers &block, Value rows);
   void storeRows(const BlockNumbers &block, Value numbers, Value view);
   void sumHeads(const Sum &sum, Value numBatches);
+  void sumParts(const SummedParts &parts, Value numBatches);
 
   // FarRows.cpp
   Value findFarRows(Value logSum);
@@ -206,8 +222,9 @@ private:
   /// the first one has the last rows of the last head, which the kernel before
   /// has left in the cache, and what is left there is what the next one reads
   /// first.
+  /// `partsOfBatch`: so many blocks are of one batch entry.
   BlockNumbers readNumbers(tile::KernelOp kernel, Value rows = {},
-                           bool fromTheEnd = false);
+                           bool fromTheEnd = false, Value partsOfBatch = {});
   Value coordinates(Value first, int64_t size, int64_t axis);
   Value gather(Value view, ValueRange indices, ArrayRef<int64_t> shape);
   Value load(Value view, const BlockNumbers &block, Value head, Value row,

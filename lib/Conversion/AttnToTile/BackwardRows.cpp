@@ -117,8 +117,9 @@ void BackwardKernels::buildRows(bool withQueries, bool hasQuerySums) {
   // Rows of dO are read once where the kernel of d_query computes delta, too.
   // But kernels that read what none of them writes may run beside each other:
   // where tiles are few that takes 0.56 to 0.9 of the time (H200, sm_90a).
-  hasDelta = !withQueries ||
-             attention.getPlanAttr().getPasses().runs(OptionalPass::StartEarly);
+  PlanAttr plan = attention.getPlanAttr();
+  hasDelta = !withQueries || plan.getSplitKeys() != 1 ||
+             plan.getPasses().runs(OptionalPass::StartEarly);
   // The blocks of queries of a key block end within. Those of d_query may end
   // later: there is nothing to read, and nothing is written.
   int64_t unit = std::lcm<int64_t>(numRows, numColumns);
@@ -159,32 +160,30 @@ void BackwardKernels::buildRows(bool withQueries, bool hasQuerySums) {
   buildFarRows();
 }
 
-/// How many query heads are read before the first is added, so that one does
-/// not wait for another: 2, or one of an odd number that is known.
+/// Rows of a tile that is a sum of others.
+static constexpr int64_t summedRows = 16;
+
+/// How many query heads are read before the first is added: 2, or one of an odd
+/// number that is known.
 static int64_t countHeadsAtOnce(std::optional<int64_t> heads) {
   constexpr int64_t most = 2;
   return heads && *heads % most != 0 ? 1 : most;
 }
 
-/// Adds up what the query heads of a key head give, in their order. A warp has
-/// a few rows and columns: many read at the same time. Rows behind the last key
-/// read what that one has, and are not stored.
-void BackwardKernels::sumHeads(const Sum &sum, Value numBatches) {
+/// A warp has a few rows and columns: many read at the same time. Rows behind
+/// the last one read what that one has, and are not stored.
+void BackwardKernels::sumParts(const SummedParts &sum, Value numBatches) {
   OpBuilder::InsertionGuard guard(b);
-  constexpr int64_t size = 16;
-  // Whole rows lie behind one another: 1.4 times as fast as 32 columns.
-  int64_t width = size;
-  for (int64_t wider : {128, 64, 32})
-    if (width == size && sum.numColumns % wider == 0)
-      width = wider;
+  constexpr int64_t size = summedRows;
+  int64_t width = sum.width;
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
   Value columnBlocks = constant(llvm::divideCeil(sum.numColumns, width));
-  Value rowBlocks = ceilDiv(b, loc, keyLength, constant(size));
+  Value rowBlocks = ceilDiv(b, loc, sum.length, constant(size));
   tile::KernelOp kernel = beginKernel(
-      sum.isKey ? "_sum_key" : "_sum_value",
-      ValueRange{numBatches, keyHeads,
+      sum.suffix,
+      ValueRange{numBatches, sum.heads,
                  b.createOrFold<arith::MulIOp>(loc, rowBlocks, columnBlocks)},
       attention.getPlanAttr().withOneWarp());
   auto numbers = kernel.getNumbers();
@@ -196,33 +195,37 @@ void BackwardKernels::sumHeads(const Sum &sum, Value numBatches) {
   Value firstColumn =
       b.createOrFold<arith::MulIOp>(loc, columnBlock, constant(width));
   Value rows = coordinates(firstRow, size, 0);
-  Value lastKey =
-      toCoordinate(b, loc, arith::SubIOp::create(b, loc, keyLength, c1));
+  Value lastRow =
+      toCoordinate(b, loc, arith::SubIOp::create(b, loc, sum.length, c1));
   rows =
-      arith::MinSIOp::create(b, loc, rows, broadcast(lastKey, rows.getType()));
+      arith::MinSIOp::create(b, loc, rows, broadcast(lastRow, rows.getType()));
   Value columns = coordinates(firstColumn, width, 1);
-  Value batch32 = toCoordinate(b, loc, numbers[0]);
+  Value owner = numbers[sum.areOfBatches ? 0 : 1];
+  Value other32 = toCoordinate(b, loc, numbers[sum.areOfBatches ? 1 : 0]);
   auto type = VectorType::get({size, width}, f32);
   Value zero = splat(b, loc, type, 0.0);
-  Value first = arith::MulIOp::create(b, loc, numbers[1], headsPerKeyHead);
-  Value end = arith::AddIOp::create(b, loc, first, headsPerKeyHead);
-  std::optional<int64_t> known = getConstantIntValue(headsPerKeyHead);
-  int64_t atOnce = countHeadsAtOnce(known);
-  auto loop = scf::ForOp::create(b, loc, first, end, constant(atOnce), zero);
+  Value first = arith::MulIOp::create(b, loc, owner, sum.parts);
+  Value end = arith::AddIOp::create(b, loc, first, sum.parts);
+  std::optional<int64_t> known = getConstantIntValue(sum.parts);
+  auto loop =
+      scf::ForOp::create(b, loc, first, end, constant(sum.atOnce), zero);
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<Value> parts;
-  for (int64_t place = 0; place != atOnce; ++place) {
-    Value head = b.createOrFold<arith::AddIOp>(loc, loop.getInductionVar(),
-                                               constant(place));
+  for (int64_t place = 0; place != sum.atOnce; ++place) {
+    Value number = b.createOrFold<arith::AddIOp>(loc, loop.getInductionVar(),
+                                                 constant(place));
     Value isThere =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, head, end);
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, end);
     bool isAlways = place == 0 || known;
     if (!isAlways)
-      head = arith::SelectOp::create(b, loc, isThere, head, first);
-    Value part = tile::GatherOp::create(
-        b, loc, type, sum.workspace,
-        ValueRange{batch32, toCoordinate(b, loc, head), rows, columns},
-        /*sorted=*/false, /*inside=*/true, /*aligned=*/true);
+      number = arith::SelectOp::create(b, loc, isThere, number, first);
+    Value at32 = toCoordinate(b, loc, number);
+    SmallVector<Value> at = {at32, other32, rows, columns};
+    if (!sum.areOfBatches)
+      std::swap(at[0], at[1]);
+    Value part = tile::GatherOp::create(b, loc, type, sum.workspace, at,
+                                        /*sorted=*/false, /*inside=*/true,
+                                        /*aligned=*/true);
     if (!isAlways)
       part = arith::SelectOp::create(
           b, loc,
@@ -240,6 +243,20 @@ void BackwardKernels::sumHeads(const Sum &sum, Value numBatches) {
   tile::StoreOp::create(
       b, loc, roundTo(b, loc, scaled, element), sum.output,
       ValueRange{numbers[0], numbers[1], firstRow, firstColumn});
+}
+
+/// Adds up what the query heads of a key head give, in their order.
+void BackwardKernels::sumHeads(const Sum &sum, Value numBatches) {
+  // Whole rows lie behind one another: 1.4 times as fast as 32 columns.
+  int64_t width = summedRows;
+  for (int64_t wider : {128, 64, 32})
+    if (width == summedRows && sum.numColumns % wider == 0)
+      width = wider;
+  sumParts({sum.isKey ? "_sum_key" : "_sum_value", sum.workspace, sum.output,
+            sum.numColumns, sum.factor, keyHeads, headsPerKeyHead, keyLength,
+            /*areOfBatches=*/false, width,
+            countHeadsAtOnce(getConstantIntValue(headsPerKeyHead))},
+           numBatches);
 }
 
 /// d_sink[h] = sum over b, i of exp(sink[h] - lse) * (d_lse - delta), of each

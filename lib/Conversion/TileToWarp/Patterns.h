@@ -87,9 +87,11 @@ void stageGathers(RewriterBase &rewriter, warp::KernelOp kernel,
 /// Each becomes a warp.dot_rows and a cast of what it gives.
 void convertRowProducts(RewriterBase &rewriter, warp::KernelOp kernel);
 
-/// The slot of a tile; an operand has panels where its product reads such.
+/// The slot of a tile; an operand has panels where its product reads such, as
+/// wide as equal parts of the columns allow, which products read one each.
 warp::SlotType getSlotType(ArrayRef<int64_t> shape, Type element,
-                           AtomChoice choice, bool isOperand = true);
+                           AtomChoice choice, bool isOperand = true,
+                           int64_t parts = 1);
 
 /// Gives every tile that is loaded a slot at the start of the kernel and copies
 /// it where it was loaded. Where the plan has queries in registers, left

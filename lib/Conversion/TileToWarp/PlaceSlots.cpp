@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FlatForm.h"
 #include "Patterns.h"
 
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -47,11 +48,13 @@ static int64_t getOrdinal(tile::LoadOp load) {
 }
 
 warp::SlotType attn::getSlotType(ArrayRef<int64_t> shape, Type element,
-                                 AtomChoice choice, bool isOperand) {
+                                 AtomChoice choice, bool isOperand,
+                                 int64_t parts) {
   constexpr int64_t bitsPerByte = 8;
   int64_t rowBytes = shape[1] * element.getIntOrFloatBitWidth() / bitsPerByte;
   bool hasPanels = isOperand && warp::getTraits(choice.of(element)).readsPanels;
-  int64_t panelBytes = hasPanels ? layout::choosePanelBytes(rowBytes) : 0;
+  int64_t panelBytes =
+      hasPanels ? layout::choosePanelBytes(rowBytes, parts) : 0;
   return warp::SlotType::get(element.getContext(), shape, element, panelBytes);
 }
 
@@ -79,6 +82,19 @@ private:
 };
 } // namespace
 
+/// In how many parts products read the columns of a tile: groups of warps that
+/// share the rows of a sum have columns of their own.
+static int64_t countParts(tile::LoadOp load, PlanAttr plan) {
+  int64_t parts = 1;
+  for (OpOperand &use : load.getResult().getUses())
+    if (auto contract = dyn_cast<vector::ContractionOp>(use.getOwner());
+        contract && use.getOperandNumber() == 1 && !isTransposed(contract, 1))
+      parts = std::max(
+          parts,
+          spread(cast<VectorType>(contract.getAccType()), plan).columnGroups());
+  return parts;
+}
+
 Value SlotPlacement::getSlot(const PlacedLoad &placed) {
   tile::LoadOp load = placed.load;
   auto type = cast<VectorType>(load.getResult().getType());
@@ -90,8 +106,9 @@ Value SlotPlacement::getSlot(const PlacedLoad &placed) {
     rewriter.setInsertionPointAfter(lastAlloc);
   else
     rewriter.setInsertionPointToStart(kernel.getBodyBlock());
-  auto slotType = getSlotType(type.getShape(), type.getElementType(), choice,
-                              /*isOperand=*/!isRow(load));
+  auto slotType =
+      getSlotType(type.getShape(), type.getElementType(), choice,
+                  /*isOperand=*/!isRow(load), countParts(load, plan));
   auto alloc = warp::AllocOp::create(rewriter, load.getLoc(), slotType,
                                      /*offset=*/nullptr);
   lastAlloc = alloc;

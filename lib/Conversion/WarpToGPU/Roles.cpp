@@ -77,16 +77,16 @@ void TensorMaps::add(Operation *op, TensorMapAttr map) {
     maps.push_back(map);
 }
 
-/// Whole panels of whole rows can be one box of five dimensions; where the last
-/// panel is wider than what is left of the row, only a box of its own has an
-/// end there.
+/// Whole panels of whole rows can be one box of five dimensions, also panels
+/// behind the end of a row; where a panel is wider than what is left of the
+/// row, only a box of its own has an end there.
 static int64_t countPanelsAtOnce(CopyAsyncOp copy,
                                  const layout::SharedTile &tile) {
   if (copy.getBoxes() > 1)
     return 1;
   ArrayRef<int64_t> shape =
       cast<MemRefType>(copy.getView().getType()).getShape();
-  bool isWhole = tile.panelColumns() * tile.numPanels() == shape.back() &&
+  bool isWhole = shape.back() % tile.panelColumns() == 0 &&
                  isConstantIntValue(copy.getIndices().back(), 0);
   return isWhole ? tile.numPanels() : 1;
 }

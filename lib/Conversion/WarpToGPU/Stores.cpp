@@ -94,6 +94,7 @@ private:
   int64_t pieceColumns = 0; // of these the first, which go in pieces
   Value columnsLeft;
   std::optional<int64_t> knownColumns;
+  bool endsWithPair = false; // of columns that are left, not known how many
 };
 
 } // namespace
@@ -165,8 +166,10 @@ void TileStorer::run(ValueRange values) {
   columnsLeft = view.left(builder, loc, rank - 1, at[rank - 1]);
   knownColumns = view.knownLeft(rank - 1, indices[rank - 1]);
   if (knownColumns && layout.columnGroups() > 1 &&
-      *knownColumns < layout.columns)
+      *knownColumns < layout.columns) {
+    endsWithPair = *knownColumns % pairColumns == 0;
     knownColumns = std::nullopt; // they differ from group to group
+  }
   Value first = view.addressOf(builder, loc, at);
 
   SmallVector<Value> elements = unpack(builder, loc, type, values);
@@ -269,6 +272,13 @@ void TileStorer::storeRow(Value pointer, int64_t firstRegister,
       continue;
     }
     if (knownColumns && column + 8 <= *knownColumns && view.isContiguous()) {
+      Value pair = makePair(builder, loc, elements[reg], elements[reg + 1]);
+      store(pointer, column, pair);
+      continue;
+    }
+    if (endsWithPair && view.isContiguous() && !accumulates) {
+      OpBuilder::InsertionGuard guard(builder);
+      enterIf(builder, loc, isLeft(builder, loc, columnsLeft, column));
       Value pair = makePair(builder, loc, elements[reg], elements[reg + 1]);
       store(pointer, column, pair);
       continue;

@@ -26,21 +26,23 @@ from .._capi import AttnError
 from . import kernels
 
 # Sums in any order are faster, by target and head dimension, where a query sees more keys
-# than this on average; of dimensions that are not here nothing is known. From
+# than this on average; a dimension that is not here is as the next one. From
 # test/Benchmark/results/gradient-forms.json (an H100, bf16): at d = 64 the speed is 0.97 of
 # that in a fixed order with 1024 keys behind a causal mask and 1.03 with 1536, 1.07 with
 # 1024 of no mask; at d = 128 0.88 with 512 and 1.05 with 1024 of no mask. Behind a causal
 # mask it takes 2245 keys, but up to these the compiler takes two programs in any order, too.
-# Up to d = 48: an H200.
+# Up to d = 48, and 72 to 112: an H200.
 MOST_KEYS_IN_ORDER = {("sm_90a", 32): 400, ("sm_90a", 40): 400, ("sm_90a", 48): 400,
-                      ("sm_90a", 64): 866, ("sm_90a", 128): 856}
-FEWEST_QUERIES = {128: 64}  # by head dimension, 65 of others; of fewer it is not so
+                      ("sm_90a", 64): 866, ("sm_90a", 72): 400, ("sm_90a", 80): 527, ("sm_90a", 96): 811,
+                      ("sm_90a", 112): 871, ("sm_90a", 128): 856}
 # Of f32 sums in any order are faster from about 100 keys on, wide ones also where each tile of two
 # programs has a multiprocessor (an H200, d = 64, 128 and 256; code for sm_80 on it, 1024 keys).
 F32_TARGETS, WIDEST_SIDE_BY_SIDE = ("sm_80", "sm_90a"), 80
 # A launch with few tiles is small: there one program is faster from fewer keys on. From timings
 # on an H200 (lib/Plan/GradientPlans.cpp, which chooses in the same way).
 ROWS_OF_TILE, FEW_KEYS, FEW_MASKED_KEYS, MANY_KEYS = 128, 192, 512, 512
+# Of few queries it is so where heads are few: one in so many multiprocessors, by head dimension.
+FEW_QUERIES, NARROW, PER_NARROW_HEAD, PER_HEAD = 384, 64, 6, 3
 WIDEST_WITH_DROPOUT = 64  # that was measured
 
 _SWITCHED = "deterministic = false"
@@ -93,13 +95,14 @@ def _facts(program):
         next((names.index(name) for name in _DOCUMENTS if name in names), None))
 
 
-def is_small(queries, keys, heads, multiprocessors):
+def is_small(queries, keys, heads, multiprocessors, facts):
     """Whether there are so few tiles that a second program would mostly wait; heads: batch
     times heads of the queries."""
     tiles = ROWS_OF_TILE * multiprocessors  # one for each
     if keys < MANY_KEYS:
         return heads * keys <= tiles
-    return heads * keys <= 2 * tiles or (heads * queries <= tiles and heads <= multiprocessors)
+    most_heads = multiprocessors // (PER_NARROW_HEAD if max(facts.dims) <= NARROW else PER_HEAD)
+    return heads * keys <= 2 * tiles or (heads * queries <= tiles and heads <= most_heads)
 
 
 def is_side_by_side(queries, keys, heads, multiprocessors, facts):
@@ -110,6 +113,10 @@ def is_side_by_side(queries, keys, heads, multiprocessors, facts):
     return max(facts.dims) <= WIDEST_SIDE_BY_SIDE if facts.element == "f32" else heads * queries <= rows
 
 
+def most_keys_in_order(target, dim):
+    return next((most for (name, widest), most in sorted(MOST_KEYS_IN_ORDER.items()) if name == target and dim <= widest), None)
+
+
 def pays(target, facts, queries, keys, small=False):
     """The rule: whether sums in any order are faster."""
     dim = max(facts.dims)
@@ -117,14 +124,14 @@ def pays(target, facts, queries, keys, small=False):
         return False
     if facts.element == "f32":
         return target in F32_TARGETS
-    most = MOST_KEYS_IN_ORDER.get((target, dim)) if len(facts.dims) == 1 else None
+    most = most_keys_in_order(target, dim) if len(facts.dims) == 1 else None
     if most is None:
         return False
     if small:
         return (keys > (FEW_MASKED_KEYS if facts.has_mask else FEW_KEYS)
                 and (facts.window is None or facts.window > FEW_KEYS))
     seen = keys / 2 if facts.has_mask else keys
-    return queries >= FEWEST_QUERIES.get(dim, 65) and (seen if facts.window is None else min(seen, facts.window)) > most
+    return queries > FEW_QUERIES and (seen if facts.window is None else min(seen, facts.window)) > most
 
 
 def is_strict():
@@ -148,7 +155,7 @@ def chosen(program, q, k, operands):
         sizes = q.shape[2], keys, q.shape[0] * q.shape[1], kernels.multiprocessors(index)
         if target == "sm_90a" and is_side_by_side(*sizes, facts):
             return facts.in_order
-        small = is_small(*sizes)
+        small = is_small(*sizes, facts)
     if facts.documents is not None:
         keys /= max(1, operands[facts.documents].shape[0] - 1)
     return facts.any_order if pays(target, facts, q.shape[2], keys, small) else facts.in_order

@@ -46,14 +46,16 @@ func.func @without_keys(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, %do: !t) -> !t
   return %dq : !t
 }
 
-// Halves of 96 columns are no whole panels: two programs.
+// Without panels 96 columns of 192 are no whole patterns of the swizzle: two
+// programs.
+#sm80 = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>
 !w = tensor<2x4x?x192xbf16>
 !n = tensor<2x4x?x64xbf16>
 // CHECK-LABEL: func.func @odd_halves(
 // CHECK-NOT: packed
 // CHECK: tile.kernel @odd_halves_d_query
 func.func @odd_halves(%q: !w, %k: !w, %v: !n, %o: !n, %lse: !l, %do: !n) -> (!w, !w, !n) {
-  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do {plan = #plan, numerics = #any} : (!w, !w, !n, !n, !l, !n) -> (!w, !w, !n)
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do {plan = #sm80, numerics = #any} : (!w, !w, !n, !n, !l, !n) -> (!w, !w, !n)
   return %dq, %dk, %dv : !w, !w, !n
 }
 

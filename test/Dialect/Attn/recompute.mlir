@@ -98,12 +98,23 @@ func.func @planned(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, %do: !t) -> (!t, !t
   return %dq, %dk, %eq, %ek : !t, !t, !t, !t
 }
 
-// 96 rows and columns are no whole panels.
+// 96 columns of 192 are no whole patterns of the swizzle of tiles without
+// panels; those with panels have narrower ones.
+#sm80 = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>
 !w = tensor<2x4x?x192xbf16>
 // CHECK-LABEL: func.func @odd_halves(
 // CHECK: recompute = #attn.recompute<scores = twice,
-// REMARK: [Analysis] scores {{.*}} reason="the warps of the plan cannot share a product of 64 rows and 192 columns", recomputed=twice
+// REMARK: [Analysis] scores {{.*}} reason="the warps of the plan cannot share a product of 32 rows and 192 columns", recomputed=twice
 func.func @odd_halves(%q: !w, %k: !w, %v: !t, %o: !t, %lse: !l, %do: !t) -> (!w, !w, !t) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do {plan = #sm80, numerics = #any}
+    : (!w, !w, !t, !t, !l, !t) -> (!w, !w, !t)
+  return %dq, %dk, %dv : !w, !w, !t
+}
+
+// CHECK-LABEL: func.func @wide_queries(
+// CHECK: recompute = #attn.recompute<scores = twice,
+// REMARK: [Analysis] scores {{.*}} reason="sums of 192 columns of d_query leave no registers for products in flight", recomputed=twice
+func.func @wide_queries(%q: !w, %k: !w, %v: !t, %o: !t, %lse: !l, %do: !t) -> (!w, !w, !t) {
   %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do {plan = #plan, numerics = #any}
     : (!w, !w, !t, !t, !l, !t) -> (!w, !w, !t)
   return %dq, %dk, %dv : !w, !w, !t

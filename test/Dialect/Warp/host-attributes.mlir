@@ -142,7 +142,7 @@ func.func @map_box() attributes {a = #warp.tensor_map<argument = 0, rows = 64, c
 
 // -----
 
-// expected-error @below {{a tensor map with a swizzle of 48 bytes, expected 32, 64 or 128, or 0 for one row}}
+// expected-error @below {{a tensor map with a swizzle of 48 bytes, expected 16, 32, 64 or 128, or 0 for one row}}
 func.func @map_swizzle() attributes {a = #warp.tensor_map<argument = 0, rows = 64, columns = 64, swizzle = 48, panels = 1>} {
   return
 }

@@ -124,10 +124,10 @@ func.func private @deep_ring(!warp.ring<65, 64x64xf16>)
 
 // -----
 
-// expected-error@+1 {{slot: got panels of 48 bytes, expected 128, 64 or 32}}
+// expected-error@+1 {{slot: got panels of 48 bytes, expected 128, 64, 32 or 16}}
 func.func private @panel_bytes(!warp.slot<64x64xf16, panels<48>>)
 
 // -----
 
-// expected-error@+1 {{got panels of 0 bytes, expected 128, 64 or 32}}
+// expected-error@+1 {{got panels of 0 bytes, expected 128, 64, 32 or 16}}
 func.func private @no_panel_bytes(!warp.slot<64x64xf16, panels<0>>)

@@ -36,7 +36,7 @@ static bool canShare(PlanAttr plan, int64_t rows, int64_t columns, bool isF32) {
   if (!findTarget(stringifyTargetKind(plan.getTarget()))->hasWarpgroups)
     return layout::checkColumnParts(fragment, layout::mmaSync).empty();
   layout::SharedTile keys = {rows, columns, 2,
-                             layout::choosePanelBytes(2 * columns)};
+                             layout::choosePanelBytes(2 * columns, parts)};
   return rows % layout::groupOfWarpsRows == 0 &&
          layout::OperandTile{keys, layout::Major::MN}.checkParts(parts).empty();
 }
@@ -57,6 +57,8 @@ std::string attn::findProgramObstacle(AttentionBackwardOp op, PlanAttr plan,
     return "";
   if (op.getDQuery().use_empty() || op.getDKey().use_empty())
     return "nobody asks for both d_query and d_key";
+  if (plan.getSplitKeys() != 1)
+    return "blocks of the kernel of d_query share keys";
   ScoredOp scored = op;
   if (scored.getNumericsOrDefault().getDeterministic())
     return "sums are deterministic, and those of d_query have no order";
@@ -74,7 +76,8 @@ std::string attn::findProgramObstacle(AttentionBackwardOp op, PlanAttr plan,
 
 namespace {
 /// Up to so many queries two programs are faster than one: with a mask, and
-/// where no block is left out.
+/// where no block is left out. Of warpgroups also for dimensions below, down to
+/// the one before.
 struct QueryLimits {
   TargetKind target;
   int64_t dim; // of queries, keys and values
@@ -85,25 +88,39 @@ struct QueryLimits {
 // Of 16-bit elements and plain scores, on an H100 with 16384 tokens in all
 // (test/Benchmark/results/gradient-forms.json); up to d = 48 on an H200, where
 // one program is 1.08 (d = 48) to 1.12 times (d = 32) as fast with 512 queries,
-// 0.99 times behind a causal mask, 1.10 with 1024.
+// 0.99 times behind a causal mask, 1.10 with 1024; d = 72 to 112 of an H200,
+// too.
 static constexpr QueryLimits measuredLimits[] = {
     {TargetKind::SM90A, 32, 560, 400},   {TargetKind::SM90A, 40, 560, 400},
     {TargetKind::SM90A, 48, 560, 400},   {TargetKind::SM90A, 64, 1739, 866},
+    {TargetKind::SM90A, 72, 518, 400},   {TargetKind::SM90A, 80, 959, 527},
+    {TargetKind::SM90A, 96, 1401, 811},  {TargetKind::SM90A, 112, 1617, 871},
     {TargetKind::SM90A, 128, 2245, 856}, {TargetKind::SM80, 64, 942, 565},
     {TargetKind::SM80, 128, 1248, 660},
 };
 
-static std::optional<int64_t> findMeasuredLimit(AttentionBackwardOp op,
-                                                PlanAttr plan) {
+static const QueryLimits *findMeasuredLimits(AttentionBackwardOp op,
+                                             PlanAttr plan) {
   ScoredOp scored = op;
   if (scored.hasScore() || scored.hasDropout() ||
       op.getHeadDim() != op.getValueHeadDim() ||
       scored.getElementType().isF32())
+    return nullptr;
+  int64_t dim = op.getHeadDim();
+  for (const QueryLimits &limits : measuredLimits) {
+    bool isNeighbour = limits.target == TargetKind::SM90A && dim < limits.dim;
+    if (limits.target == plan.getTarget() && (dim == limits.dim || isNeighbour))
+      return &limits;
+  }
+  return nullptr;
+}
+
+static std::optional<int64_t> findMeasuredLimit(AttentionBackwardOp op,
+                                                PlanAttr plan) {
+  const QueryLimits *limits = findMeasuredLimits(op, plan);
+  if (!limits)
     return std::nullopt;
-  for (const QueryLimits &limits : measuredLimits)
-    if (limits.target == plan.getTarget() && limits.dim == op.getHeadDim())
-      return scored.hasMask() ? limits.masked : limits.full;
-  return std::nullopt;
+  return ScoredOp(op).hasMask() ? limits->masked : limits->full;
 }
 
 /// Of others: about what was measured of their neighbours. Of f32, whose
@@ -125,6 +142,15 @@ std::string attn::findDrawbackOfOne(AttentionBackwardOp op, PlanAttr plan) {
   int64_t queries = op.getQuery().getType().getDimSize(ScoredOp::kLength);
   if (!ShapedType::isDynamic(queries) && queries <= most)
     return ("up to " + Twine(most) + " queries two programs are faster").str();
+  // ptxas has warpgroups wait for each product where sums of so many columns
+  // leave no registers: 192 with values of 64.
+  constexpr int64_t mostQueryColumns = 128;
+  bool ofWarpgroups =
+      plan.getTarget() == TargetKind::SM90A && !scored.getElementType().isF32();
+  if (ofWarpgroups && padColumns(op.getHeadDim()) > mostQueryColumns)
+    return ("sums of " + Twine(padColumns(op.getHeadDim())) +
+            " columns of d_query leave no registers for products in flight")
+        .str();
   // Beside five products of more columns there are no registers for what random
   // numbers and most score functions take.
   constexpr int64_t mostColumns = 128;
@@ -142,6 +168,22 @@ RecomputedScores attn::getOwnScores(AttentionBackwardOp op) {
   return recompute ? recompute.getScores() : RecomputedScores::Auto;
 }
 
+bool attn::computesOnce(AttentionBackwardOp op, PlanAttr plan) {
+  RecomputedScores scores = plan.getScores();
+  if (scores == RecomputedScores::Auto)
+    scores = getOwnScores(op);
+  if (scores == RecomputedScores::Auto)
+    return findProgramObstacle(op, plan, RecomputedScores::Once).empty() &&
+           findDrawbackOfOne(op, plan).empty();
+  return scores == RecomputedScores::Once;
+}
+
+/// Whether both forms are possible and `op` leaves the choice.
+static bool isOpen(AttentionBackwardOp op, PlanAttr plan) {
+  return getOwnScores(op) == RecomputedScores::Auto &&
+         findProgramObstacle(op, plan, RecomputedScores::Once).empty();
+}
+
 bool attn::wantsTwoSideBySide(AttentionBackwardOp op, PlanAttr plan) {
   constexpr int64_t widest = 80;
   ScoredOp scored = op;
@@ -149,15 +191,17 @@ bool attn::wantsTwoSideBySide(AttentionBackwardOp op, PlanAttr plan) {
                     scored.getElementType().isF32() && !scored.hasScore() &&
                     !scored.hasDropout() &&
                     std::max(op.getHeadDim(), op.getValueHeadDim()) <= widest;
-  return isMeasured && getOwnScores(op) == RecomputedScores::Auto &&
-         findProgramObstacle(op, plan, RecomputedScores::Once).empty() &&
-         findDrawbackOfOne(op, plan).empty();
+  return isMeasured && isOpen(op, plan) && findDrawbackOfOne(op, plan).empty();
 }
 
 std::optional<int64_t> attn::findMostQueriesOfTwo(AttentionBackwardOp op,
                                                   PlanAttr plan) {
-  if (getOwnScores(op) != RecomputedScores::Auto ||
-      !findProgramObstacle(op, plan, RecomputedScores::Once).empty())
-    return std::nullopt;
-  return findMeasuredLimit(op, plan);
+  return isOpen(op, plan) ? findMeasuredLimit(op, plan) : std::nullopt;
+}
+
+std::optional<int64_t> attn::findMostKeysOfTwo(AttentionBackwardOp op,
+                                               PlanAttr plan) {
+  const QueryLimits *limits =
+      isOpen(op, plan) ? findMeasuredLimits(op, plan) : nullptr;
+  return limits ? std::optional(limits->full) : std::nullopt;
 }

@@ -111,9 +111,10 @@ TensorMapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a tensor map with a box of " << panels
                        << " panels of " << rows << " x " << columns
                        << " elements, expected at least 1 of each";
-  if (swizzle != 32 && swizzle != 64 && swizzle != 128 &&
+  if (swizzle != 16 && swizzle != 32 && swizzle != 64 && swizzle != 128 &&
       (swizzle != 0 || rows != 1))
     return emitError() << "a tensor map with a swizzle of " << swizzle
-                       << " bytes, expected 32, 64 or 128, or 0 for one row";
+                       << " bytes, expected 16, 32, 64 or 128, or 0 for one "
+                          "row";
   return success();
 }

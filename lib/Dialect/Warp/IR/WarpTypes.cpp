@@ -172,7 +172,8 @@ static ParseResult parsePanels(AsmParser &p, int64_t &panelBytes) {
       p.parseInteger(panelBytes) || p.parseGreater())
     return failure();
   if (panelBytes == 0)
-    return p.emitError(loc, "got panels of 0 bytes, expected 128, 64 or 32");
+    return p.emitError(loc,
+                       "got panels of 0 bytes, expected 128, 64, 32 or 16");
   return success();
 }
 

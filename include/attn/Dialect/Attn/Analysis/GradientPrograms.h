@@ -44,12 +44,18 @@ std::string findProgramObstacle(AttentionBackwardOp op, PlanAttr plan,
 /// many.
 std::string findDrawbackOfOne(AttentionBackwardOp op, PlanAttr plan);
 
+/// Whether one program by `plan` computes all gradients.
+bool computesOnce(AttentionBackwardOp op, PlanAttr plan);
+
 /// Up to how many queries, and as many keys, two programs are faster than the
 /// one by `plan` that computes the gradients of `op` for more, where that was
 /// measured; nothing where it was not, where one program cannot, or where `op`
 /// says how many there are.
 std::optional<int64_t> findMostQueriesOfTwo(AttentionBackwardOp op,
                                             PlanAttr plan);
+
+/// Likewise up to how many keys that each query sees.
+std::optional<int64_t> findMostKeysOfTwo(AttentionBackwardOp op, PlanAttr plan);
 
 /// Whether two programs are faster than the one by `plan` only where each tile
 /// of both has a multiprocessor: those of f32, whose tiles take long. From

@@ -163,11 +163,11 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     `blocks_per_sm` (sm_90a, with `scheduler = grid`): how many thread blocks with
     roles share the registers and the shared memory of a multiprocessor, 1 to 8:
     while one begins or ends, another computes.
-    `split_keys` (of attention, not of gradients or tangents): how many thread
+    `split_keys` (of attention and of d_query, not of tangents): how many thread
     blocks share the keys of a query block, 1 to 64. With more than one each
     writes what it has summed to a workspace, and a second kernel merges the
     parts: for few queries with many keys.
-    `packed_heads` (the same): of how many query heads that share a key head a
+    `packed_heads` (of attention): of how many query heads that share a key head a
     tile holds rows, 1 to 64: `block_q / packed_heads` queries of each, on GPUs a
     multiple of 8. Keys and values are then read once for all of these heads:
     for few queries, which fill no tile alone.

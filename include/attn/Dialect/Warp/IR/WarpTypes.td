@@ -111,7 +111,8 @@ def Warp_TensorMapAttr : AttrDef<Warp_Dialect, "TensorMap"> {
     The runtime makes a tensor map of the host's argument number `argument` at
     launch; numbers after those of the arguments are workspaces, in the order of
     their `memref.alloc`. A box is `panels` panels of `rows` x `columns` elements,
-    one after the other, each swizzled over `swizzle` bytes; 0 for one row.
+    one after the other, each swizzled over `swizzle` bytes (of 16 nothing is
+    moved); 0 for one row.
     ```mlir
     #warp.tensor_map<argument = 0, rows = 64, columns = 64, swizzle = 128, panels = 2>
     ```
@@ -176,7 +177,7 @@ def Warp_SlotType : Warp_Type<"Slot", "slot"> {
     for ldmatrix and for 16-byte copies, for every width.
 
     `!warp.slot<64x128xbf16, panels<128>>` lies in column panels of 128 bytes (or
-    64, 32) per row, each swizzled as TMA writes it and wgmma reads it; the last
+    64, 32, 16) per row, each swizzled as TMA writes it and wgmma reads it; the last
     panel is filled up with columns that are not part of the tile. `panelBytes`
     is 0 without panels.
   }];
