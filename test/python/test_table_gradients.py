@@ -68,3 +68,28 @@ def test_gradient(name, is_known, is_causal, plan):
     got = [np.full_like(array, np.nan) for array in (q, k, v, table)]
     kernel.launch(q, k, v, paths, kinds, table, o.astype("f4"), lse.astype("f4"), d_o, *got)
     assert np.abs(got[3] - wanted).max() < 1e-4
+
+
+TABLE = """
+!t = tensor<?x?x?x{dim}xbf16>
+func.func @f(%q: !t, %k: !t, %v: !t, %table: tensor<?x13x13xf32>) -> !t {{
+  %o, %lse = attn.attention %q, %k, %v captures(%table)
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x13x13xf32>) {{
+      %size = arith.constant 13 : i32
+      %row = arith.remsi %i, %size : i32
+      %column = arith.remsi %j, %size : i32
+      %bias = attn.capture_load %t[%h, %row, %column] : tensor<?x13x13xf32>
+      %y = arith.addf %x, %bias : f32
+      attn.yield %y : f32
+    }}
+    : (!t, !t, !t, tensor<?x13x13xf32>) -> (!t, tensor<?x?x?xf32>)
+  return %o : !t
+}}"""
+
+
+@pytest.mark.parametrize("dim", [64, 72, 80, 96, 112, 128])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_sums_of_elements_have_room(dim, target):
+    """Beside tiles whose last panel is wider than what is left of a row."""
+    kernels = attn.compile(TABLE.format(dim=dim), target=target, backward=True).manifest["variants"][-1]["kernels"]
+    assert any(kernel["entry"].endswith("_elements") for kernel in kernels)

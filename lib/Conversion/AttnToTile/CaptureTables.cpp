@@ -87,10 +87,16 @@ int64_t BackwardKernels::countBins(PlanAttr plan, bool hasRows, int64_t most) {
   if (hasRows)
     bytesOfBin *= layout::Fragment{layout::FragmentKind::Acc, rows, 1, warps}
                       .numRegisters();
-  int64_t bytesOfRow =
-      (paddedDim + paddedValueDim) * element.getIntOrFloatBitWidth() / 8;
-  int64_t left = plan::getTarget(plan.getTarget()).sharedBytesPerBlock -
-                 barrierBytes -
+  const TargetInfo &target = plan::getTarget(plan.getTarget());
+  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  bool hasPanels = target.hasWarpgroups && elementBytes == 2;
+  auto countBytes = [&](int64_t columns) -> int64_t {
+    int64_t bytes = columns * elementBytes;
+    return hasPanels ? llvm::alignTo(bytes, layout::choosePanelBytes(bytes))
+                     : bytes;
+  };
+  int64_t bytesOfRow = countBytes(paddedDim) + countBytes(paddedValueDim);
+  int64_t left = target.sharedBytesPerBlock - barrierBytes -
                  (rows + plan.getStages() * plan.getBlockK()) * bytesOfRow;
   // Some rows of the slot are of no bin.
   int64_t count = std::max<int64_t>(left, 0) / bytesOfBin / step * step - step;
