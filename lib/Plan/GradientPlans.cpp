@@ -38,9 +38,9 @@
 //
 // 64 to 300 queries with 1024 to 8192 keys, d = 64 to 128: with 8 and 16 heads
 // two take 1.16 to 2.9 times as long as one, with 32 heads 0.73 to 1.3 times (d
-// = 64 0.73 to 0.9), with 64 and 128 heads 0.65 to 1.0 times; with 64 heads of
+// = 64 0.73 to 0.9), with 64 and 128 heads 0.65 to 1.03 times; with 64 heads of
 // 512 queries 0.98 to 1.05 times. Windows of 512 before the query, d = 64 to
-// 128 and 4096 tokens: 0.93 to 1.03 times, with the first four keys 0.82 to
+// 128 and 4096 tokens: 0.92 to 1.03 times, with the first four keys 0.82 to
 // 0.98 times; windows of 1024, 8192 tokens 1.03 to 1.1 times.
 //
 //===----------------------------------------------------------------------===//

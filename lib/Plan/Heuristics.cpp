@@ -340,15 +340,15 @@ static const Row sm80BackwardRows[] = {
 // times as fast at 1024, 0.99 to 1.09 from 4096 on, and 64 keys one with a
 // score function that reads captures 1.25 to 1.36 times, but for biases of
 // pairs at d = 112, which spill. At d = 64 tests ahead make one program behind
-// masks of data 1.00 to 1.07 times as fast (4096 tokens). Larger dimensions: of
-// an H100, s = 1024 and 4096, where these take 0.5 to 0.84 of the time of 64 x
-// 32 (test/Benchmark/results/backward-wide.json); at d = 256 with a score or a
-// mask of data, of an H200, s = 4096: 128 x 64 with 240 registers is 1.02
-// to 1.18 times as fast as 128 x 32. Maps of blocks, an H200, s = 8192, 2 and
-// 15 % of the blocks: with 64 x 64 tiles those of 128 by 128 are 1.9 to 2.1
-// times as fast at d = 64 (d_query has 192 rows else), of 128 by 64 or 64 by
-// 128 2.3 to 3.8 times, 1.7 to 2.0 at d = 128, of 64 by 64 3.5 to 4.5 and 2.5
-// to 3.2 times.
+// masks of data 1.00 to 1.07 times as fast (4096 tokens).
+// Larger dimensions: of an H100, s = 1024 and 4096, where these take 0.5 to
+// 0.84 of the time of 64 x 32 (test/Benchmark/results/backward-wide.json); at d
+// = 256 with a score or a mask of data, of an H200, s = 4096: 128 x 64 with 240
+// registers is 1.02 to 1.18 times as fast as 128 x 32.
+// Maps of blocks, an H200, s = 8192, 2 and 15 % of the blocks: with 64 x 64
+// tiles those of 128 by 128 are 1.9 to 2.1 times as fast at d = 64 (d_query has
+// 192 rows else), of 128 by 64 or 64 by 128 2.3 to 3.8 times, 1.7 to 2.0 at d =
+// 128, of 64 by 64 3.5 to 4.5 and 2.5 to 3.2 times.
 static const Row sm90BackwardRows[] = {
     Row(2, 64, {128, 128, 8, 2, false, 240})
         .plain()

@@ -23,34 +23,21 @@ struct Gradients {
   int64_t dim = 128;
   std::string queries = "?", attributes = "", element = "bf16";
   bool isMasked = false;
-  int64_t window = 0; // keys before the query, behind the mask
+  std::string mask; // in place of the causal one
   TargetKind target = TargetKind::SM90A;
 
   std::string print() const {
     std::string tensor =
         "tensor<2x8x" + queries + "x" + std::to_string(dim) + "x" + element;
-    std::string mask = R"(mask(%b: i32, %h: i32, %i: i32, %j: i32) {
-        %m = arith.cmpi sge, %i, %j : i32
-        attn.yield %m : i1
-      })";
-    if (window != 0)
-      mask = R"(mask(%b: i32, %h: i32, %i: i32, %j: i32) {
-        %above = arith.cmpi sge, %i, %j : i32
-        %distance = arith.subi %i, %j : i32
-        %reach = arith.constant )" +
-             std::to_string(window) + R"( : i32
-        %near = arith.cmpi slt, %distance, %reach : i32
-        %four = arith.constant 4 : i32
-        %isFirst = arith.cmpi slt, %j, %four : i32
-        %either = arith.ori %near, %isFirst : i1
-        %m = arith.andi %above, %either : i1
-        attn.yield %m : i1
-      })";
+    std::string conditions =
+        mask.empty() ? "%m = arith.cmpi sge, %i, %j : i32\n" : mask;
+    std::string region = "mask(%b: i32, %h: i32, %i: i32, %j: i32) {\n" +
+                         conditions + "attn.yield %m : i1\n}";
     return "!t = " + tensor + ">\n!l = tensor<2x8x" + queries + "xf32>\n" + R"(
       func.func @f(%q: !t, %l: !l) -> (!t, !t, !t) {
         %a, %b, %c = attn.attention_backward %q, %q, %q, %q, %l, %q
           {numerics = #attn.numerics<deterministic = false>)" +
-           attributes + "} " + (isMasked || window != 0 ? mask : "") + R"(
+           attributes + "} " + (isMasked || !mask.empty() ? region : "") + R"(
           : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
         return %a, %b, %c : !t, !t, !t
       })";
@@ -151,18 +138,69 @@ TEST(GradientPlans, DimensionsBetweenAreAsTheNextOne) {
   EXPECT_EQ(between.plans(), "auto 2");
 }
 
+/// A window that ends at the query, and the first four keys.
+static std::string nearAndFirst(int64_t keys) {
+  return R"(%above = arith.cmpi sge, %i, %j : i32
+        %distance = arith.subi %i, %j : i32
+        %reach = arith.constant )" +
+         std::to_string(keys) + R"( : i32
+        %near = arith.cmpi slt, %distance, %reach : i32
+        %four = arith.constant 4 : i32
+        %isFirst = arith.cmpi slt, %j, %four : i32
+        %either = arith.ori %near, %isFirst : i1
+        %m = arith.andi %above, %either : i1
+)";
+}
+
 TEST(GradientPlans, TwoProgramsWhereQueriesSeeFewKeys) {
   Gradients window;
-  window.window = 855 - 4; // and the query's own key
+  window.mask = nearAndFirst(855 - 4); // and the query's own key
   std::string any = small(2, 2, true);
   EXPECT_EQ(window.plans(),
             any.substr(0, any.find("query_length <= 384")) + "twice 2");
   window.queries = "4096";
   EXPECT_EQ(window.plans(), "twice 2");
-  window.window += 1;
+  window.mask = nearAndFirst(855 - 3);
   EXPECT_EQ(window.plans(), "auto 2");
   window.queries = "?";
   EXPECT_EQ(window.plans(), any + two(2245, 2245) + "auto 2");
+}
+
+/// To both sides, and so many tokens that see and are seen.
+static std::string nearAndGlobal(int64_t tokens) {
+  return R"(%distance = arith.subi %i, %j : i32
+        %positive = math.absi %distance : i32
+        %reach = arith.constant 256 : i32
+        %near = arith.cmpi sle, %positive, %reach : i32
+        %tokens = arith.constant )" +
+         std::to_string(tokens) + R"( : i32
+        %sees = arith.cmpi slt, %i, %tokens : i32
+        %isSeen = arith.cmpi slt, %j, %tokens : i32
+        %either = arith.ori %near, %sees : i1
+        %m = arith.ori %either, %isSeen : i1
+)";
+}
+
+TEST(GradientPlans, SeveralIntervalsOfFewKeys) {
+  Gradients gradients;
+  gradients.queries = "4096";
+  gradients.mask = nearAndGlobal(64);
+  EXPECT_EQ(gradients.plans(), "twice 2");
+  gradients.mask = nearAndGlobal(257); // many queries see all keys
+  EXPECT_EQ(gradients.plans(), "auto 2");
+  // Every eighth key is among all that there are.
+  gradients.mask = R"(%distance = arith.subi %i, %j : i32
+        %reach = arith.constant 128 : i32
+        %near = arith.cmpi slt, %distance, %reach : i32
+        %eight = arith.constant 8 : i32
+        %rest = arith.remsi %j, %eight : i32
+        %zero = arith.constant 0 : i32
+        %every = arith.cmpi eq, %rest, %zero : i32
+        %either = arith.ori %near, %every : i1
+        %above = arith.cmpi sge, %i, %j : i32
+        %m = arith.andi %above, %either : i1
+)";
+  EXPECT_EQ(gradients.plans(), "auto 2");
 }
 
 TEST(GradientPlans, TwoProgramsOfF32WhereEachTileHasAMultiprocessor) {
