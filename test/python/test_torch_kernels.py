@@ -136,14 +136,19 @@ def begin(gpu, *needed, program=None):
 def test_gradients_beside_the_first_call(gpu, compiled, begun, needed):
     """They are compiled once, whoever asks first, and only before the first call."""
     begin(gpu, *needed)
-    kernel = kernels.backward(gpu.program, CPU, False, False, (20, 20, 8, 8))
+    lengths = (20, 20, 8, 8)
+    kernel = kernels.backward(gpu.program, CPU, False, False, lengths)
     for thread in begun():
         thread.join()
-    assert compiled == ["gradients"] and kernels.backward(gpu.program, CPU, False, False) is kernel
+    assert compiled == ["gradients"] and kernels.backward(gpu.program, CPU, False, False, lengths) is kernel
+    # Kernels for all launches do not share keys (split_keys).
+    assert kernels.backward(gpu.program, CPU, False, False, (40, 2000, 100, 100)) is kernel
+    few = kernels.backward(gpu.program, CPU, False, False, (40, 2000, 8, 8))
+    assert "split_keys = 4" in str(few.manifest["variants"]) and compiled == ["gradients"] * 2
     gpu(1, 8, 20)
     kernels._compiled.clear()
     begin(gpu, *needed)
-    assert not begun() and len(compiled) == 2
+    assert not begun() and len(compiled) == 3
 
 
 def test_the_variant_of_gradients(gpu, compiled, monkeypatch):
