@@ -11,6 +11,7 @@
 
 #include "attn/Support/TargetInfo.h"
 #include "attn/Target/Jobs.h"
+#include "attn/Target/NegatedExtremes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -323,6 +324,7 @@ FailureOr<KernelCode> KernelCode::translate(gpu::GPUModuleOp kernels,
           StringRef(bitcode.data(), bitcode.size()), *part.context,
           [&](StringRef name) { return assigned.lookup(name) == number; });
     optimize(*part.module, *part.machine, level);
+    rewriteNegatedExtremes(*part.module);
   });
   return code;
 }

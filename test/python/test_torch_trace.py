@@ -62,11 +62,11 @@ def one_of(regions):
                           mask="%m = arith.cmpi eq, %j, %only : i32\nattn.yield %m : i1")
 
 
-def values(functions):
+def values(functions, sizes=None):
     """The values of (function, kind) pairs at all positions."""
     regions, taken = [], ["which", "only"]
     for function, kind in functions:
-        regions.append(trace.region(function, kind, taken=taken))
+        regions.append(trace.region(function, kind, taken=taken, sizes=sizes))
         taken += [name for name, _, _ in regions[-1].captures]
     text = one_of(regions)
     # Products that are the scores: row i of the queries by a unit vector.
@@ -110,6 +110,7 @@ POSITIVE = (torch.arange(H) + 1.0)
 
 
 WIDE = torch.tensor([3, -7, 1009, 12345, -99, 1, 250000], dtype=torch.int32)
+WIDER = torch.tensor([3, -7, 2**31 - 1, -2**31, 2**40 + 3, -2**50, 1])
 
 
 class Hidden(torch.autograd.Function):
@@ -211,6 +212,8 @@ SCORES = {
     "floor division": lambda s, b, h, q, k: s + (q - k) // 2 + (k - q) // -3 + torch.div(q - k, 2, rounding_mode="trunc") + s // 0.7,
     "division by data": lambda s, b, h, q, k: s + q // (1 + k) + (q - k) // (h - 9) + (q * 99991) // WIDE[k] + (q * -77773) // WIDE[k] + torch.div(q * 9973 - k * 31337, WIDE[k], rounding_mode="trunc"),
     "remainders by data": lambda s, b, h, q, k: s + q % (1 + k) + (q - k) % (h - 9) + (q * 99991) % WIDE[k] + torch.fmod(q * 9973 - k * 31337, WIDE[k]),
+    "division by wide data": lambda s, b, h, q, k: s + (q - k) // WIDER[k] + torch.div(k - q, WIDER[k], rounding_mode="trunc"),
+    "remainders by wide data": lambda s, b, h, q, k: s + (q - k) % WIDER[k] % 1024 + torch.fmod(k - q, WIDER[k]),
     "remainders": lambda s, b, h, q, k: s + (q - k) % 3 + torch.fmod(q - k, 3) + (q - k) % -2 + s % 0.7 + torch.remainder(s, 2) + torch.fmod(s, 0.6),
     "bits": lambda s, b, h, q, k: s + (q & 3) + (k | 4) + (q ^ k) + (~q) + ((q - k) & -2) + torch.bitwise_xor(q, 5),
     "shifts": lambda s, b, h, q, k: s + (q << 2) + ((q - k) >> 1) + (1 << k) + torch.bitwise_left_shift(k, 1),
@@ -303,6 +306,18 @@ def lines(function, kind="mask"):
     return trace.region(function, kind).lines
 
 
+def test_dividends_that_are_small_are_divided_once():
+    quotient, rest = (trace.region(function, "score", sizes=(B, H, Q, K)) for function in (
+        lambda s, b, h, q, k: s + (q - k) // WIDE[k], lambda s, b, h, q, k: s + (q - k) % WIDER[k]))
+    assert quotient.lines.count("math.floor") == rest.lines.count("math.floor") == 1
+    assert lines(lambda s, b, h, q, k: s + (q - k) // WIDE[k], "score").count("math.floor") == 2
+    names = [name for name in SCORES if "by data" in name or "by wide data" in name]
+    assert len(names) == 4
+    for name, got in zip(names, values([(SCORES[name], "score") for name in names], (B, H, Q, K)), strict=True):
+        wanted = reference(SCORES[name], "score", scores()).broadcast_to(got.shape).float()
+        torch.testing.assert_close(got, wanted, rtol=2e-5, atol=2e-5)
+
+
 def test_equal_functions_give_equal_text():
     def make(table):
         return lambda s, b, h, q, k: torch.where(q >= k, s + table[h, q - k], -math.inf)
@@ -371,7 +386,7 @@ WRONG = {
     "shape": (lambda s, b, h, q, k: s + BIAS[b, h, q], "score", r"shape \(7,\)"),
     "nothing": (lambda s, b, h, q, k: None, "score", "return"),
     "numbers as mask": (lambda b, h, q, k: q - k, "mask", "compare"),
-    "division by data": (lambda s, b, h, q, k: s + q // IDS[k], "score", "int32 over an int32"),
+    "division of wide data": (lambda s, b, h, q, k: s + IDS[q] // IDS[k], "score", "int32 over an integer"),
     "division by zero": (lambda s, b, h, q, k: s + q // 0, "score", "by 0"),
     "out of range": (lambda s, b, h, q, k: s + SLOPES[9] * SLOPES[h, 4:], "score", "out of (range|bounds)|too many"),
     "too many indices": (lambda s, b, h, q, k: s + SLOPES[h, q], "score", "too many indices"),

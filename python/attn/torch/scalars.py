@@ -99,6 +99,9 @@ _NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "or": 0, "xor": 0, "and": -1, "shl": 0
 _COMPARED = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
              "gt": operator.gt, "ge": operator.ge}
 
+# Up to here an f32 is exact, and times a reciprocal off by half of one at most.
+_EXACT = 2**22
+
 
 class Writer(expression.Lines):
     """The code of a region; what is written twice is one value."""
@@ -208,20 +211,27 @@ class Writer(expression.Lines):
         return self.integer(name, a, b, dtype)
 
     def _divide_by_data(self, name, a, b, dtype):
-        """(quotient, remainder): operations divide by constants only. The quotient of
-        floats, that of what it leaves, and then it is off by one at most."""
+        """(quotient, remainder): operations divide by constants only. The dividend times
+        the reciprocal of the divisor, which is that of many dividends, is off by one at
+        most; of large dividends what it leaves is divided in the same way."""
+        i32, most = torch.int32, 2**31 - 1
+        if fits(self.range(a), (1 - most, most - 1)) and not fits(self.range(b)):
+            # What is larger than any dividend gives 0 or -1, as the largest int32 does.
+            b = self.integer("minimum", self.integer("maximum", b, -most, dtype), most, dtype)
+            b = self.typed(b, "i32")
         if not fits(self.range(a)) or not fits(self.range(b)):
-            raise TypeError("wanted an int32 over an int32 where the divisor is no constant: use .int()")
-        i32 = torch.int32
+            raise TypeError("wanted an int32 over an integer where the divisor is no constant: use .int()")
         if self.range(b)[0] < 0:
             negative = self.compare("lt", b, 0)
             a, b = (self.where(negative, self.integer("sub", 0, x, i32), x, i32) for x in (a, b))
         if not isinstance(a, Value):
             a = self.typed(a, "i32")
-        divisor = self.typed(b, "f32")
+        reciprocal = 1.0 / self.typed(b, "f32")
+        is_small = fits(self.range(a), (-_EXACT, _EXACT))
+        self.is_wide = self.is_wide or not is_small
         quotient, rest = 0, a
-        for _ in range(2):
-            part = self.cast(self.function("math.floor", self.typed(rest, "f32") / divisor), torch.float32, i32)
+        for _ in range(1 if is_small else 2):
+            part = self.cast(self.function("math.floor", self.typed(rest, "f32") * reciprocal), torch.float32, i32)
             quotient = self.integer("add", quotient, part, i32)
             rest = self.integer("sub", rest, self.integer("mul", part, b, i32), i32)
         for test, step in ((self.compare("lt", rest, 0), -1), (self.compare("ge", rest, b), 1)):
@@ -233,12 +243,22 @@ class Writer(expression.Lines):
         low, high = self.range(a)
         return self.ranged(self.typed(quotient, "i32"), (min(low, 0, -high), max(high, 0, -low))), rest
 
+    def _remainder_by_data(self, name, a, b, dtype):
+        low, high = self.range(b)
+        type = torch.int32 if fits((low, high)) else dtype
+        quotient, rest = self._divide_by_data(name, a, b, dtype)
+        if name == "floordiv" and low >= 0 and type == torch.int32:
+            return self.ranged(rest, (0, max(high - 1, 0)))
+        rest = self.integer("sub", a, self.integer("mul", quotient, b, type), type)
+        if name == "floordiv" and isinstance(rest, Value):
+            self.ranged(rest, (min(low + 1, 0), max(high - 1, 0)))
+        return rest
+
     def remainder(self, name, a, b, dtype):
         """With the sign of the divisor ("floordiv") or the dividend ("truncdiv")."""
         b = self.known(b)
         if isinstance(b, Value):
-            quotient = self._divide_by_data(name, a, b, dtype)[0]
-            return self.integer("sub", a, self.integer("mul", quotient, b, torch.int32), torch.int32)
+            return self._remainder_by_data(name, a, b, dtype)
         quotient = self.divide(name, a, b, dtype)
         rest = self.integer("sub", a, self.integer("mul", quotient, b, dtype), dtype)
         if isinstance(rest, Value):

@@ -181,6 +181,32 @@ def axial(torch, device, heads, length):
 
 
 @case()
+def any_width(torch, device, heads, length):
+    """Neighbourhood attention (Hassani et al., 2023) of an image whose width is a tensor's number."""
+    width = torch.tensor(grid_of(length)[1], device=device, dtype=torch.int32)
+
+    def mask(b, h, q, k):
+        return ((q // width - k // width).abs() <= 6) & ((q % width - k % width).abs() <= 6)
+    return None, lambda: mask, []
+
+
+@case()
+def any_chunk(torch, device, heads, length):
+    """Llama 4: causal, within chunks of a tensor's number, of int64."""
+    size = torch.tensor(length // 16, device=device)
+    return None, lambda: lambda b, h, q, k: (q >= k) & (q // size == k // size), []
+
+
+@case(per="head")
+def dilated_heads(torch, device, heads, length):
+    """Dilated neighbourhoods (Hassani and Shi, 2022): windows with steps of one to four, by the head."""
+    def mask(b, h, q, k):
+        step = 1 + h % 4
+        return (q >= k) & ((q - k) % step == 0) & (q - k < length // 8 * step)
+    return None, lambda: mask, []
+
+
+@case()
 def chunked(torch, device, heads, length):
     """Llama 4: causal, within chunks."""
     size = max(length // 5, 1)
@@ -409,6 +435,28 @@ def decomposed_bias(torch, device, heads, length):
     def make(of_rows, of_columns):
         return lambda s, b, h, q, k: s + of_rows[b, h, q, k // columns] + of_columns[b, h, q, k % columns]
     return make, None, [of_rows, of_columns]
+
+
+@case()
+def relative_keys(torch, device, heads, length):
+    """Shaw et al. (2018): a number of each query for each distance, up to 64."""
+    reach = 64
+    rows = torch.randn(heads, length, 2 * reach + 1, device=device)
+    return lambda rows: lambda s, b, h, q, k: s + rows[h, q, torch.clamp(k - q, -reach, reach) + reach], None, [rows]
+
+
+@case()
+def disentangled(torch, device, heads, length):
+    """DeBERTa (He et al., 2021): numbers of each query and of each key for each distance, up to 256."""
+    reach = 256
+    rows, columns = (torch.randn(heads, length, 2 * reach, device=device) for _ in range(2))
+
+    def make(rows, columns):
+        def score(s, b, h, q, k):
+            ahead, behind = (torch.clamp(d + reach, 0, 2 * reach - 1) for d in (q - k, k - q))
+            return s + rows[h, q, ahead] + columns[h, k, behind]
+        return score
+    return make, None, [rows, columns]
 
 
 @case()
