@@ -16,6 +16,12 @@ import numpy as np
 import pytest
 import table_reference
 
+
+def clip(value, low, high):
+    """Of numbers, or of expressions."""
+    return (np if isinstance(value, np.ndarray) else attn.expression).clip(value, low, high)
+
+
 PLAN = "#attn.plan<target = cpu, block_q = 24, block_k = 10>"
 BATCH, HEADS, QUERIES, KEYS = 2, 2, 50, 61
 
@@ -41,6 +47,14 @@ TABLES = {
     "chunks of rows": ("h q 70", lambda p: (p.h, p.i, p.j + p.j % 2)),
     "quotients in chunks": ("h q 150", lambda p: (p.h, p.i, p.j // 1)),
     "quotients of keys in chunks": ("k 130", lambda p: (p.j, p.i // 1)),
+    "distances of each query": ("h q 150", lambda p: (p.h, p.i, clip(p.i - p.j + 70, 0, 149))),
+    "distances the other way": ("h q 150", lambda p: (p.h, p.i, clip(p.j - p.i, -9, 12) + 70)),
+    "distances of each key": ("b k 150", lambda p: (p.b, p.j, clip(p.i - p.j, -20, 40) + 50)),
+    "distances of each key the other way": ("k 150", lambda p: (p.j, 149 - clip(p.i - p.j + 75, 30, 90))),
+    "limits on the other side, some outside": ("q 150", lambda p: (p.i, clip(p.j - p.i + 100, 90, 149))),
+    "limits in chunks of others": ("q 150", lambda p: (p.i, clip(clip(p.i - p.j, -30, 1000), -1000, 3) + 90)),
+    "distances without limits": ("q 300", lambda p: (p.i, p.i - p.j + 150)),
+    "distances of which some are outside": ("h k 150", lambda p: (p.h, p.j, p.i - p.j + 20)),
 }
 SIZES = {"b": BATCH, "h": HEADS, "q": QUERIES, "k": KEYS}
 

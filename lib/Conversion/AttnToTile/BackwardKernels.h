@@ -11,6 +11,7 @@
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_BACKWARDKERNELS_H
 
 #include "CaptureSums.h"
+#include "ClampedDistance.h"
 #include "KernelBuilder.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -93,6 +94,13 @@ private:
   /// first ones, and those, at most their numbers, that follow the last ones.
   struct ShownBox {
     Value firstQuery, queryEnd, firstKey, keyEnd;
+  };
+  /// What a block of sums by element has: of so many rows, so many elements.
+  struct TableBlock {
+    Value firstRow;
+    int64_t rows;
+    Value firstElement;
+    int64_t count;
   };
   /// How sums by distance cut scores into blocks (CaptureDistances.cpp).
   struct DistanceBlocks {
@@ -198,8 +206,12 @@ private:
   Value readElement(OpBuilder &outer, const Step &step, const CaptureSum &sum,
                     ArrayRef<Value> sizes);
   int64_t countBins(PlanAttr plan, bool hasRows, int64_t most);
-  ShownBox findShown(const CaptureSum &sum, Value chunk, int64_t count);
-  std::pair<PlanAttr, int64_t> chooseBinPlan(bool hasRows,
+  ShownBox findShownByQuotient(Value index, Value chunk, int64_t count);
+  ShownBox findShownByDistance(const ClampedDistance &distance,
+                               const TableBlock &block, bool isKey);
+  ShownBox findShown(const CaptureSum &sum, Value chunk,
+                     const TableBlock &block);
+  std::pair<PlanAttr, int64_t> chooseBinPlan(bool hasRows, bool isBanded,
                                              std::optional<int64_t> elements);
   Value sumElements(CapturePart &part, const Twine &suffix,
                     ArrayRef<Value> sizes);

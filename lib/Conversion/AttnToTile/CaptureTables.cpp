@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BackwardKernels.h"
+#include "ClampedDistance.h"
 
 #include "attn/Layout/Descriptors.h"
 #include "attn/Layout/Fragments.h"
@@ -28,6 +29,10 @@
 
 using namespace mlir;
 using namespace attn;
+
+/// The number of the query among the arguments of a pullback; that of the key
+/// follows.
+static constexpr unsigned firstPosition = 4;
 
 SmallVector<Value> BackwardKernels::getTableSizes(const CaptureSum &sum) {
   return llvm::map_to_vector(sum.getTableDims(), [&](unsigned dim) -> Value {
@@ -104,12 +109,15 @@ int64_t BackwardKernels::countBins(PlanAttr plan, bool hasRows, int64_t most) {
 }
 
 /// A plan in which warps have whole rows, that of the attention or one of fewer
-/// rows, and how many bins it has: all scores are made for each chunk, and take
-/// twice the time with half of the rows.
+/// rows, and how many bins it has: all scores are made for each chunk, or for
+/// all chunks together and a few more for each (`isBanded`), and take twice the
+/// time with half of the rows.
 std::pair<PlanAttr, int64_t>
-BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
+BackwardKernels::chooseBinPlan(bool hasRows, bool isBanded,
+                               std::optional<int64_t> elements) {
   // Distances up to 64 to both sides are 129 elements.
   constexpr int64_t unknown = 64, known = 136, step = 8;
+  constexpr int64_t chunksOfAll = 32; // that take as long as all scores
   PlanAttr plan = getPlanOfRows();
   int64_t size = elements.value_or(unknown);
   int64_t most = std::clamp<int64_t>(llvm::alignTo(size, step), step, known);
@@ -128,7 +136,8 @@ BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
     int64_t bins = countBins(own, hasRows, most);
     if (bins == 0)
       continue;
-    int64_t time = cost * llvm::divideCeil(size, bins);
+    int64_t chunks = llvm::divideCeil(size, bins);
+    int64_t time = cost * (isBanded ? chunks + chunksOfAll : chunks);
     if (time >= least)
       continue;
     best = {own, bins};
@@ -137,15 +146,12 @@ BackwardKernels::chooseBinPlan(bool hasRows, std::optional<int64_t> elements) {
   return best;
 }
 
-/// The keys (or queries) of which a chunk has elements, where the element is
-/// their quotient by a constant: the others need not be visited.
+/// Where an element is a quotient of a position by a constant: the positions of
+/// which a chunk has elements.
 BackwardKernels::ShownBox
-BackwardKernels::findShown(const CaptureSum &sum, Value chunk, int64_t count) {
-  constexpr unsigned firstPosition = 4; // of the arguments of a pullback
-  SmallVector<unsigned> dims = sum.getTableDims();
-  Operation *quotient = sum.getIndex(dims.front()).getDefiningOp();
-  if (dims.size() != 1 ||
-      !isa_and_present<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(
+BackwardKernels::findShownByQuotient(Value index, Value chunk, int64_t count) {
+  Operation *quotient = index.getDefiningOp();
+  if (!isa_and_present<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(
           quotient))
     return {};
   auto position = dyn_cast<BlockArgument>(quotient->getOperand(0));
@@ -167,6 +173,87 @@ BackwardKernels::findShown(const CaptureSum &sum, Value chunk, int64_t count) {
   return shown;
 }
 
+/// Where an element is the distance of two positions between limits: from rows
+/// of a block a chunk has elements of a few distances, and of all beyond if it
+/// has that limit.
+BackwardKernels::ShownBox
+BackwardKernels::findShownByDistance(const ClampedDistance &distance,
+                                     const TableBlock &block, bool isKey) {
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto add = [&](Value value, int64_t more) -> Value {
+    return arith::AddIOp::create(b, loc, value, number(more));
+  };
+  auto subtract = [&](Value lhs, Value rhs) -> Value {
+    return arith::SubIOp::create(b, loc, lhs, rhs);
+  };
+  auto select = [&](arith::CmpIPredicate predicate,
+                    std::optional<int64_t> limit, Value bound, Value beyond,
+                    Value within) -> Value {
+    if (!limit)
+      return within;
+    Value has = arith::CmpIOp::create(b, loc, predicate, number(*limit), bound);
+    return arith::SelectOp::create(b, loc, has, beyond, within);
+  };
+  Value length = isKey ? queryLength : keyLength;
+  Value end = add(block.firstElement, block.count);
+  bool grows = (distance.sign > 0) == isKey; // with the passing position
+  int64_t offset = grows ? -distance.offset : distance.offset;
+  // passing = own + offset + element, or less the element.
+  Value own = add(block.firstRow, offset);
+  Value least =
+      grows ? arith::AddIOp::create(b, loc, own, block.firstElement).getResult()
+            : add(subtract(own, end), 1);
+  Value most = add(grows ? add(arith::AddIOp::create(b, loc, own, end), -1)
+                         : subtract(own, block.firstElement),
+                   block.rows);
+  auto openBelow = [&](Value first) {
+    return select(arith::CmpIPredicate::sge, distance.least, block.firstElement,
+                  grows ? c0 : length, first);
+  };
+  auto openAbove = [&](Value first) {
+    return select(arith::CmpIPredicate::slt, distance.most, end,
+                  grows ? length : c0, first);
+  };
+  Value first = grows ? openBelow(least) : openAbove(least);
+  Value last = grows ? openAbove(most) : openBelow(most);
+  auto limit = [&](Value value) {
+    value = arith::MaxSIOp::create(b, loc, value, c0);
+    value = arith::MinSIOp::create(b, loc, value, length);
+    return toCoordinate(b, loc, value);
+  };
+  ShownBox shown;
+  (isKey ? shown.firstQuery : shown.firstKey) = limit(first);
+  (isKey ? shown.queryEnd : shown.keyEnd) = limit(last);
+  return shown;
+}
+
+/// The distance that numbers the elements of a table, if one does.
+static std::optional<ClampedDistance> findDistance(const CaptureSum &sum) {
+  SmallVector<unsigned> dims = sum.getTableDims();
+  if (dims.size() != 1)
+    return std::nullopt;
+  Block &pullback = *CaptureAddOp(sum.op)->getBlock();
+  return matchClampedDistance(sum.getIndex(dims.front()),
+                              pullback.getArgument(firstPosition),
+                              pullback.getArgument(firstPosition + 1));
+}
+
+/// The keys and queries of which a chunk has elements: the others need not be
+/// visited.
+BackwardKernels::ShownBox BackwardKernels::findShown(const CaptureSum &sum,
+                                                     Value chunk,
+                                                     const TableBlock &block) {
+  if (std::optional<ClampedDistance> distance = findDistance(sum))
+    return findShownByDistance(*distance, block,
+                               sum.find(IndexKind::Key).has_value());
+  SmallVector<unsigned> dims = sum.getTableDims();
+  if (dims.size() != 1)
+    return {};
+  return findShownByQuotient(sum.getIndex(dims.front()), chunk, block.count);
+}
+
 /// Sums by batch entry, head, row or part of all rows, and element.
 Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
                                    ArrayRef<Value> sizes) {
@@ -174,8 +261,8 @@ Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
   const CaptureSum &sum = part.sum;
   bool isKey = sum.find(IndexKind::Key).has_value();
   bool hasRows = sum.findTableRow().has_value();
-  auto [plan, count] =
-      chooseBinPlan(hasRows, getConstantIntValue(multiplySizes(sizes)));
+  auto [plan, count] = chooseBinPlan(hasRows, findDistance(sum).has_value(),
+                                     getConstantIntValue(multiplySizes(sizes)));
   Value width = arith::ConstantIndexOp::create(b, loc, count);
   Value numElements = multiplySizes(sizes);
   Value numChunks = ceilDiv(b, loc, numElements, width);
@@ -212,7 +299,7 @@ Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
   Value bins = tile::BinsOp::create(b, loc, MemRefType::get(shape, f32));
   ShownBox shown;
   if (numChunks != c1)
-    shown = findShown(sum, at[1], count);
+    shown = findShown(sum, at[1], {block.first, rows, firstElement, count});
   auto loop = scf::ForOp::create(b, loc, c0, numSteps, c1);
 
   OpBuilder outer(loop);
