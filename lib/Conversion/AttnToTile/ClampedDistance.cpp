@@ -17,7 +17,7 @@ using namespace attn;
 
 namespace {
 /// min(max(query * i + key * j + offset, least), most).
-struct Form {
+struct LimitedSum {
   int64_t query = 0, key = 0, offset = 0;
   std::optional<int64_t> least = std::nullopt, most = std::nullopt;
 
@@ -29,7 +29,7 @@ struct Form {
 };
 } // namespace
 
-void Form::add(int64_t number) {
+void LimitedSum::add(int64_t number) {
   offset += number;
   if (least)
     *least += number;
@@ -37,7 +37,7 @@ void Form::add(int64_t number) {
     *most += number;
 }
 
-void Form::negate() {
+void LimitedSum::negate() {
   query = -query;
   key = -key;
   offset = -offset;
@@ -49,7 +49,7 @@ void Form::negate() {
 }
 
 /// Where limits cross, the last one holds.
-void Form::limit(int64_t number, bool isLeast) {
+void LimitedSum::limit(int64_t number, bool isLeast) {
   auto choose = [&](int64_t old) {
     return isLeast ? std::max(old, number) : std::min(old, number);
   };
@@ -60,15 +60,15 @@ void Form::limit(int64_t number, bool isLeast) {
     other = choose(*other);
 }
 
-static std::optional<Form> read(Value value, Value query, Value key,
+static std::optional<LimitedSum> read(Value value, Value query, Value key,
                                 unsigned depth = 0) {
   constexpr unsigned deepest = 16;
   if (value == query)
-    return Form{1, 0};
+    return LimitedSum{1, 0};
   if (value == key)
-    return Form{0, 1};
+    return LimitedSum{0, 1};
   if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return Form{0, 0, *constant};
+    return LimitedSum{0, 0, *constant};
   Operation *op = value.getDefiningOp();
   if (!op || depth == deepest)
     return std::nullopt;
@@ -81,7 +81,7 @@ static std::optional<Form> read(Value value, Value query, Value key,
   bool isLeast = isa<arith::MaxSIOp>(op);
   if (!isSum && !isDifference && !isLeast && !isa<arith::MinSIOp>(op))
     return std::nullopt;
-  std::optional<Form> lhs = readOperand(0), rhs = readOperand(1);
+  std::optional<LimitedSum> lhs = readOperand(0), rhs = readOperand(1);
   if (!lhs || !rhs)
     return std::nullopt;
   if (isDifference)
@@ -104,7 +104,7 @@ static std::optional<Form> read(Value value, Value query, Value key,
 
 std::optional<ClampedDistance>
 attn::matchClampedDistance(Value value, Value query, Value key) {
-  std::optional<Form> form = read(value, query, key);
+  std::optional<LimitedSum> form = read(value, query, key);
   if (!form || std::abs(form->query) != 1 || form->key != -form->query)
     return std::nullopt;
   return ClampedDistance{form->query, form->offset, form->least, form->most};
