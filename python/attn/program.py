@@ -50,6 +50,7 @@ def attention(
     dropout_p=None,
     sorted_captures=(),
     aligned_captures=(),
+    constant_captures=(),
 ):
     """The text of @name(q, k, v, [sink], [seed, offset], captures...) -> (o, lse).
 
@@ -73,6 +74,7 @@ def attention(
               for the last one, are multiples of 16 bytes: a promise with which 16-bit floats
               of each query and key come to kernels of sm_90a as tiles of keys do. Where it
               is broken, the tensor is copied at each launch.
+    constant_captures  names or numbers of captures of floats that have no gradient.
     Lengths are always known at launch only.
     """
     element = elements.element(element, ("f16", "bf16", "f32"))
@@ -94,6 +96,8 @@ def attention(
     variants = [_variant(variant) for variant in _list("variants", variants)]
     in_order = [_sorted_number(key, captures) for key in _list("sorted_captures", sorted_captures)]
     aligned = [_aligned_number(key, captures) for key in _list("aligned_captures", aligned_captures)]
+    constant = [_number_of("constant_captures", key, captures)
+                for key in _list("constant_captures", constant_captures)]
     attributes = _attributes(scale, dropout_p, in_order, variants, numerics)
 
     bodies, facts = {}, []
@@ -114,8 +118,9 @@ def attention(
     outer = [("captured_" + key, type) for key, type in captures]
     inner = [*captures, *((fact, "i32") for fact in facts)]
     parameters = [f"%{key}: {type}" for key, type in inputs]
-    parameters += [f'%captured_{key}: {type}{" {attn.aligned}" * (number in aligned)} loc("{key}")'
-                   for number, (key, type) in enumerate(captures)]
+    for number, (key, type) in enumerate(captures):
+        marks = ", ".join(["attn.aligned"] * (number in aligned) + ["attn.constant"] * (number in constant))
+        parameters.append(f'%captured_{key}: {type}{f" {{{marks}}}" * bool(marks)} loc("{key}")')
     captured = [*outer, *(("fact_" + fact, "i32") for fact in facts)]
     lines = [
         f"func.func @{name}({', '.join(parameters)})"

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="attention on tensors of PyTorch nee
 
 import attn  # noqa: E402
 import attn.torch  # noqa: E402
-from attn.torch import forms, kernels, ops  # noqa: E402
+from attn.torch import forms, kernels, launches, ops  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -327,6 +327,42 @@ def biased(index="%h, %i, %j", element="bf16", rank=3, **promises):
         f"%c = attn.capture_load %t[{index}] : {type}", cast, "%s = attn.capture_load %slope[%h] : tensor<?xf32>",
         "%m = arith.mulf %x, %s : f32", "%y = arith.addf %m, %e : f32", "attn.yield %y : f32"]),
         **promises))
+
+
+def test_constants():
+    """Captures that have no gradient, where others have one; promises stand beside that."""
+    program = biased()
+    text = kernels.with_constants(program, [0])
+    assert '%captured_slope: tensor<?xf32> {attn.constant} loc("slope")' in text and text.count("constant}") == 1
+    assert kernels.constants(text) == {0} and not kernels.constants(program)
+    assert biased(constant_captures=["slope"]) == text and kernels.parameters(text) == kernels.parameters(program)
+    both = kernels.with_constants(kernels.all_promised(program), [1])
+    assert "{attn.aligned, attn.constant}" in both and kernels.all_promised(both) == both
+    assert kernels.all_promised(kernels.with_constants(program, [1])) == both
+    assert biased(constant_captures=["t"], aligned_captures=["t"]) == both
+    outputs = [[info["name"] for info in attn.compile(one, target="sm_90a", backward=True).manifest["arguments"]
+                if info["output"]] for one in (program, text)]
+    assert outputs[0] == [*outputs[1][:3], "d_slope", *outputs[1][3:]] and outputs[1][3:] == ["d_t"]
+
+
+def test_only_needed_gradients_are_computed(monkeypatch):
+    """Of three captures one, then two: the program says which ones are constants."""
+    compiled = []
+    begin = launches.gradient_launch
+    monkeypatch.setattr(launches, "gradient_launch", lambda *given: compiled.append(given[-2]) or begin(*given))
+    q = torch.randn(1, 2, 9, 16, requires_grad=True)
+    captures = [torch.randn(2), torch.randn(9), torch.randn(9)]
+    for needed in ((True, False, False), (True, False, True)):
+        slope, rows, columns = (x.clone().requires_grad_(is_needed) for x, is_needed in zip(captures, needed))
+        o = attn.torch.flex_attention(q, q, q, lambda s, b, h, i, j: s * slope[h] + rows[i] * columns[j])
+        found = torch.autograd.grad(o.square().sum(), [x for x in (slope, columns) if x.requires_grad])
+        assert len(kernels.constants(compiled[-1])) == needed.count(False)
+        exact = [x.detach().double().requires_grad_(is_needed) for x, is_needed in zip((slope, rows, columns), needed)]
+        s = torch.matmul(q, q.transpose(2, 3)).double() / 4
+        p = torch.softmax(s * exact[0][:, None, None] + exact[1][:, None] * exact[2], -1)
+        wanted = torch.autograd.grad(torch.matmul(p, q.double()).square().sum(), [x for x in exact if x.requires_grad])
+        for got, expected in zip(found, wanted, strict=True):
+            torch.testing.assert_close(got.double(), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_promise():

@@ -93,22 +93,47 @@ def _boxed(program):
         is_pair = parameter.element in ("f16", "bf16") and parameter.shape is not None and re.search(
             rf"attn\.capture_load %{re.escape(parameter.name)}\[(?:[^\]]*, )?%i, %j\]", program)
         if is_pair:
-            place = _place_of_promise(program, parameter.name)  # none where others wrote it
-            found += [number] if place and not place.group(2) else []
+            marks = _marks(program, number)  # None where others wrote it
+            found += [] if marks is None or _ALIGNED in marks else [number]
     return found
 
 
-def _place_of_promise(program, name):
-    """A match of an operand with its type; the second group is the promise."""
-    return re.search(rf"(%captured_{re.escape(name)}\s*:\s*tensor<[^>]*>)( {{attn\.aligned}})?", program)
+_ALIGNED, _CONSTANT = "attn.aligned", "attn.constant"
+
+
+def _place_of_marks(program, number):
+    """A match of an operand with its type; the second group is what is said of it."""
+    name = re.escape(parameters(program)[3 + number].name)
+    return re.search(rf"(%captured_{name}\s*:\s*(?:tensor<[^>]*>|\w+))(?: {{([^}}]*)}})?", program)
+
+
+def _marks(program, number):
+    """What is said of an operand; None where others wrote the program."""
+    place = _place_of_marks(program, number)
+    return place and [mark for mark in (place.group(2) or "").split(", ") if mark]
 
 
 @lru_cache(maxsize=4096)
-def _promised(program, numbers):
+def _marked(program, mark, numbers):
     for number in numbers:
-        end = _place_of_promise(program, parameters(program)[3 + number].name).end(1)
-        program = f"{program[:end]} {{attn.aligned}}{program[end:]}"
+        place = _place_of_marks(program, number)
+        marks = ", ".join(sorted({mark, *_marks(program, number)}))
+        program = f"{program[:place.end(1)]} {{{marks}}}{program[place.end():]}"
     return program
+
+
+@lru_cache(maxsize=4096)
+def constants(program):
+    """The numbers of the operands that have no gradients whatever they are."""
+    return frozenset(number for number in range(len(parameters(program)) - 3)
+                     if _CONSTANT in (_marks(program, number) or ()))
+
+
+def with_constants(program, numbers):
+    """The program in which these operands have no gradients, where its text can say so:
+    each gradient costs sums of its own."""
+    return _marked(program, _CONSTANT, tuple(
+        number for number in numbers if _marks(program, number) is not None))
 
 
 def promised(program, operands):
@@ -117,13 +142,13 @@ def promised(program, operands):
     numbers = _boxed(program)
     if not numbers or len(operands) != len(parameters(program)) - 3:
         return program
-    return _promised(program, tuple(
+    return _marked(program, _ALIGNED, tuple(
         number for number in numbers if operands[number].device.type == "cuda" and _is_aligned(operands[number])))
 
 
 def all_promised(program):
     """The program with that promise for all such operands."""
-    return _promised(program, tuple(_boxed(program)))
+    return _marked(program, _ALIGNED, tuple(_boxed(program)))
 
 
 def _is_aligned(x):

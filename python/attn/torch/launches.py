@@ -31,7 +31,8 @@ def differentiable(program, of_captures):
     return [
         number
         for number, parameter in enumerate(kernels.parameters(program)[3:])
-        if parameter.element in _FLOATS and (of_captures or _is_sink(program, parameter.name))
+        if parameter.element in _FLOATS and number not in kernels.constants(program)
+        and (of_captures or _is_sink(program, parameter.name))
     ]
 
 

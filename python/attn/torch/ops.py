@@ -19,6 +19,7 @@ with of_captures, of the captured floats, in the order of the arguments. The tan
 t_o and t_lse are how far o and lse move with q, k and v (forward-mode AD).
 """
 
+import functools
 import re
 
 import torch
@@ -75,6 +76,18 @@ def needs_captures(program, needed):
     return any(needed[number] for number in launches.differentiable(program, True) if number not in sinks)
 
 
+@functools.lru_cache(maxsize=4096)
+def _wanted(program, needed):
+    return kernels.with_constants(
+        program, [number for number in launches.differentiable(program, True) if not needed[number]])
+
+
+def wanted(program, needed):
+    """The program in which captures whose gradients are not needed have none, where others
+    have one. needed: of which operands."""
+    return _wanted(program, tuple(map(bool, needed))) if needs_captures(program, needed) else program
+
+
 def begin_gradients(program, q, k, v, operands):
     """Before a program's first call on a GPU: gradients that will be needed begin to be
     compiled, beside the kernel of the call."""
@@ -87,6 +100,7 @@ def begin_gradients(program, q, k, v, operands):
     needed = [operand.requires_grad for operand in operands]
     if any((q.requires_grad, k.requires_grad, v.requires_grad, *needed)) \
             and len(operands) == len(kernels.parameters(program)[3:]):
+        program = wanted(program, needed)
         of_captures = needs_captures(program, needed)
         text = forms.chosen(program, q, k, operands)
         kernels.begin_backward(text, q.device, False, of_captures, kernels.lengths(q, k))
@@ -105,7 +119,7 @@ def check_captures(program, q, k, operands):
     parameters = kernels.parameters(program)[3:]
     needed = [operand.requires_grad for operand in operands]
     if len(operands) == len(parameters) and needs_captures(program, needed):
-        forms.check(program, q, k, operands, True)
+        forms.check(wanted(program, needed), q, k, operands, True)
 
 
 def _differentiate(ctx, d_o, d_lse):
@@ -125,6 +139,7 @@ def gradients(program, q, k, v, operands, o, lse, needed, d_o, d_lse):
         return None, None, None, none
     if d_o is None:
         d_o = torch.zeros_like(o)
+    program = wanted(program, needed)
     of_captures = needs_captures(program, needed)
     d_q, d_k, d_v, *others = backward(
         d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)

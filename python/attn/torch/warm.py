@@ -244,6 +244,7 @@ def _gradients(program, swaps, saved, needed, d_o, d_lse):
     if (any([type(x) not in PLAIN or not x.numel() for x in given]) or torch.is_grad_enabled()
             or not is_plain(saved[0])):
         return None
+    program = ops.wanted(program, needed)
     of_captures = ops.needs_captures(program, needed)
     layouts = (program, swaps, of_captures, forms.is_strict(),
                *[(x.shape, x.stride(), x.dtype, x.device) for x in given])

@@ -116,6 +116,31 @@ func.func @captures(%q: !q, %k: !q, %v: !q, %bias: tensor<?x?xf16>, %n: i32, %fa
 !q = tensor<1x1x4x8xf32>
 !l = tensor<1x1x4xf32>
 
+// Nobody asks for the gradient of the bias.
+// CHECK-LABEL: func.func @one_constant_backward(
+// CHECK: {grad_captures = array<i64: 1>}
+// CHECK: pullback(
+// CHECK-NOT: attn.capture_add
+// CHECK: attn.capture_add %{{.*}}, %{{.*}}[] : f32
+// CHECK-NOT: attn.capture_add
+// CHECK: -> (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<f32>)
+func.func @one_constant(%q: !q, %k: !q, %v: !q, %bias: tensor<?x?xf32> {attn.constant}, %factor: f32) -> (!q, !l) {
+  %o, %lse = attn.attention %q, %k, %v captures(%bias, %factor)
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>, %f: f32) {
+      %u = attn.capture_load %t[%i, %j] : tensor<?x?xf32>
+      %z = arith.mulf %u, %f : f32
+      %y = arith.addf %x, %z : f32
+      attn.yield %y : f32
+    }
+    : (!q, !q, !q, tensor<?x?xf32>, f32) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// -----
+
+!q = tensor<1x1x4x8xf32>
+!l = tensor<1x1x4xf32>
+
 // A bias of integers goes back as it came: there is no pullback.
 // CHECK-LABEL: func.func @no_pullback_backward(
 // CHECK: score(

@@ -921,6 +921,11 @@ func.func private @alignment(tensor<?x?xbf16> {attn.aligned = 16})
 
 // -----
 
+// expected-error @+1 {{'attn.constant' must be a unit attribute, got false}}
+func.func private @constant(f32 {attn.constant = false})
+
+// -----
+
 // expected-error @+1 {{unknown attribute 'attn.name' of the attn dialect on result 0}}
 func.func private @unknown_result_attribute() -> (i32 {attn.name = "n"})
 

@@ -44,12 +44,17 @@ LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                     unsigned number,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
-  if (name != kAlignedAttrName)
+  bool isConstant = name == kConstantAttrName;
+  if (!isConstant && name != kAlignedAttrName)
     return op->emitError("unknown attribute '")
            << name << "' of the attn dialect on argument " << number;
   auto function = dyn_cast<FunctionOpInterface>(op);
   Type type = function ? function.getArgumentTypes()[number] : Type();
-  if (!isa_and_present<ShapedType>(type))
+  if (isConstant && !type)
+    return op->emitError("'")
+           << name << "' stands on an argument of a function, got argument "
+           << number << " of '" << op->getName() << "'";
+  if (!isConstant && !isa_and_present<ShapedType>(type))
     return op->emitError("'")
            << name << "' stands on an argument of a function that is a tensor, "
            << "got argument " << number << " of '" << op->getName() << "'";
@@ -59,14 +64,21 @@ LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
   return success();
 }
 
-bool attn::isAlignedArgument(Value value) {
+static bool isArgumentWith(Value value, StringRef attribute) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto function =
       argument
           ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp())
           : FunctionOpInterface();
-  return function && function.getArgAttr(argument.getArgNumber(),
-                                         kAlignedAttrName) != Attribute();
+  return function && function.getArgAttr(argument.getArgNumber(), attribute);
+}
+
+bool attn::isAlignedArgument(Value value) {
+  return isArgumentWith(value, kAlignedAttrName);
+}
+
+bool attn::isConstantArgument(Value value) {
+  return isArgumentWith(value, kConstantAttrName);
 }
 
 LogicalResult AttnDialect::verifyRegionResultAttribute(

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Attn/IR/ArgumentAttributes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/ExpandVariants.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -72,6 +73,7 @@ static LogicalResult matchOperands(Differentiable &match,
   size_t numTensors = operands.size();
   for (auto [number, capture] : llvm::enumerate(op.getCaptures()))
     if (captureGradients && isFloating(capture.getType()) &&
+        !isConstantArgument(capture) &&
         (isa<BlockArgument>(capture) || findSource(capture))) {
       match.gradCaptures.push_back(number);
       operands.push_back(capture);

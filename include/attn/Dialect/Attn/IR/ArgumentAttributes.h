@@ -1,4 +1,4 @@
-//===- ArgumentAttributes.h - promises about arguments ----------*- C++ -*-===//
+//===- ArgumentAttributes.h - what callers say of arguments ----*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -24,6 +24,13 @@ inline constexpr StringLiteral kAlignedAttrName = "attn.aligned";
 
 /// Whether a value is an argument with that promise.
 bool isAlignedArgument(Value value);
+
+/// On an argument of a function: nobody asks for its gradient, where it is a
+/// capture, as if it was no float.
+inline constexpr StringLiteral kConstantAttrName = "attn.constant";
+
+/// Whether a value is an argument that has none.
+bool isConstantArgument(Value value);
 
 } // namespace attn
 

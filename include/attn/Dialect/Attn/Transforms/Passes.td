@@ -86,8 +86,9 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     - `@f_backward`, over the arguments of `@f`, then output, lse and d_output
       (and d_lse with `lse-gradient`), which returns the results of an
       `attn.attention_backward`: the gradients of query, key, value, sink and
-      the captures of floats, in this order (not those of captures with
-      `capture-gradients=false`, which may then be anything);
+      the captures of floats, in this order (not those of captures that are
+      arguments with `attn.constant`, nor of any with `capture-gradients=false`,
+      which may then be anything);
     - `@f_forward`, where `@f` does not return both output and lse: it does.
 
     With `mode=jvp` there is instead, beside each such function `@f`,
