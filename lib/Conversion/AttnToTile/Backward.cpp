@@ -315,6 +315,7 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   int64_t parts = plan.getSplitKeys();
   Value numParts = arith::ConstantIndexOp::create(b, loc, parts);
   Value partBatches = b.createOrFold<arith::MulIOp>(loc, batches, numParts);
+  MutableArrayRef<CapturePart> captureParts = takeRowSums(plan);
   Value queryParts;
   if (parts != 1)
     queryParts =
@@ -345,7 +346,9 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
     storeRows(block, delta, rowDelta);
   }
   Value zero = splat(b, loc, VectorType::get({numRows, paddedDim}, f32), 0.0);
-  auto loop = scf::ForOp::create(b, loc, c0, numKeyBlocks, c1, zero);
+  SmallVector<Value> initial = {zero};
+  beginSums(captureParts, numRows, initial);
+  auto loop = scf::ForOp::create(b, loc, c0, numKeyBlocks, c1, initial);
 
   OpBuilder outer(loop);
   b.setInsertionPointToStart(loop.getBody());
@@ -362,11 +365,17 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value dWeights = multiplyTransposed(outer, dTile, valueTile);
   endWeights(outer, step, isFar, offset);
   Value dScores = buildScoreGradient(outer, step, dWeights, delta);
-  Value sum = contract(b, loc, dScores, keyTile, loop.getRegionIterArgs()[0],
-                       /*transposed=*/false);
-  scf::YieldOp::create(b, loc, sum);
+  if (!captureParts.empty())
+    step.adjoint = buildAdjoint(outer, step, dWeights, delta);
+  SmallVector<Value> sums =
+      addSums(outer, step, captureParts, loop.getRegionIterArgs().drop_front());
+  sums.insert(sums.begin(),
+              contract(b, loc, dScores, keyTile, loop.getRegionIterArgs()[0],
+                       /*transposed=*/false));
+  scf::YieldOp::create(b, loc, sums);
 
   b.setInsertionPointAfter(loop);
+  storeSums(block, captureParts, loop.getResults().drop_front());
   if (parts == 1) {
     Value scaled = multiply(loop.getResult(0), attention.getScaleValue());
     tile::StoreOp::create(b, loc, roundTo(b, loc, scaled, element), gradient,
@@ -386,14 +395,17 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
 void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   OpBuilder::InsertionGuard guard(b);
   Value numQueryBlocks = ceilDiv(b, loc, queryLength, blockColumns);
+  bool needsScores =
+      llvm::any_of(sums, [](const Sum &sum) { return sum.isKey; });
+  MutableArrayRef<CapturePart> captureParts;
+  if (needsScores)
+    captureParts = takeKeySums();
   tile::KernelOp kernel = beginKernel(
       suffix, ValueRange{batches, heads, ceilDiv(b, loc, keyLength, blockRows)},
       sums.size() > 1 ? getKeyPlan() : PlanAttr());
   BlockNumbers block = readNumbers(kernel);
   Value keys = coordinates(block.first, numRows, 0);
   Value tile = load(key, block, block.keyHead, block.first, numRows, paddedDim);
-  bool needsScores =
-      llvm::any_of(sums, [](const Sum &sum) { return sum.isKey; });
   Value valueTile;
   if (needsScores)
     valueTile =
@@ -403,6 +415,7 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   for (const Sum &sum : sums)
     initial.push_back(
         splat(b, loc, VectorType::get({numRows, sum.numColumns}, f32), 0.0));
+  beginSums(captureParts, numRows, initial);
   auto loop = scf::ForOp::create(b, loc, c0, numQueryBlocks, c1, initial);
 
   OpBuilder outer(loop);
@@ -451,8 +464,15 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   if (!querySums)
     buildFactors();
   Value dScores;
-  if (needsScores)
-    dScores = buildScoreGradient(outer, step, dWeights, readRow(rowDelta));
+  if (needsScores) {
+    Value delta = readRow(rowDelta);
+    dScores = buildScoreGradient(outer, step, dWeights, delta);
+    if (!captureParts.empty())
+      step.adjoint = buildAdjoint(outer, step, dWeights, delta);
+  }
+  SmallVector<Value> captureSums =
+      addSums(outer, step, captureParts,
+              loop.getRegionIterArgs().drop_front(sums.size()));
   if (querySums)
     buildFactors();
   SmallVector<Value> results;
@@ -468,9 +488,11 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   // Beside the product that came last.
   if (dQueries)
     addQueryGradient(block, loop.getInductionVar(), dQueries);
+  llvm::append_range(results, captureSums);
   scf::YieldOp::create(b, loc, results);
 
   b.setInsertionPointAfter(loop);
+  storeSums(block, captureParts, loop.getResults().drop_front(sums.size()));
   for (auto [sum, result] : llvm::zip(sums, loop.getResults()))
     storeKeySum(block, sum, result);
 }
@@ -556,6 +578,9 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
   Value dQuery = found.lookup(op.getDQuery());
   Value dKey = found.lookup(op.getDKey());
   bool isSummed = op.getRecompute()->getScores() == RecomputedScores::Once;
+  SmallVector<Value> dCaptures = llvm::map_to_vector(
+      op.getDCaptures(), [&](Value result) { return found.lookup(result); });
+  kernels.matchCaptures(dCaptures);
   kernels.buildRows(/*withQueries=*/dQuery && !isSummed, isSummed);
   if (dQuery && !isSummed)
     kernels.buildQueryGradient(dQuery);
@@ -563,7 +588,6 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
                             isSummed ? dQuery : Value());
   if (Value sink = op.getDSink() ? found.lookup(op.getDSink()) : Value())
     kernels.buildSinkGradient(sink);
-  kernels.buildCaptureGradients(llvm::map_to_vector(
-      op.getDCaptures(), [&](Value result) { return found.lookup(result); }));
+  kernels.buildCaptureGradients(dCaptures);
   return func;
 }

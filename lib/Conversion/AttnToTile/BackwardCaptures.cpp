@@ -192,16 +192,80 @@ BackwardKernels::buildPassing(OpBuilder &outer, const BlockNumbers &block,
   return buildAdjoints(outer, lhs, rhs, at, numbers, shown);
 }
 
+void BackwardKernels::allocateSums(bool isKey,
+                                   MutableArrayRef<CapturePart> parts) {
+  Value length = isKey ? keyLength : queryLength;
+  for (CapturePart &part : parts)
+    part.workspace = allocate(f32, {batches, heads, length});
+}
+
+/// What sums of the rows of a block begin with.
+void BackwardKernels::beginSums(ArrayRef<CapturePart> parts, int64_t rows,
+                                SmallVectorImpl<Value> &initial) {
+  if (!parts.empty())
+    initial.append(parts.size(),
+                   splat(b, loc, VectorType::get(rows, f32), 0.0));
+}
+
+/// The sums with those of another block of columns.
+SmallVector<Value> BackwardKernels::addSums(OpBuilder &outer, const Step &step,
+                                            ArrayRef<CapturePart> parts,
+                                            ValueRange before) {
+  SmallVector<Value> sums = buildAdditions(outer, step, parts);
+  for (auto [sum, old] : llvm::zip(sums, before))
+    sum = arith::AddFOp::create(b, loc, old, sumColumns(sum));
+  return sums;
+}
+
+void BackwardKernels::storeSums(const BlockNumbers &block,
+                                ArrayRef<CapturePart> parts, ValueRange sums) {
+  for (auto [part, sum] : llvm::zip(parts, sums))
+    tile::StoreOp::create(b, loc, sum, part.workspace,
+                          ValueRange{block.batch, block.head, block.first});
+}
+
+/// For so many there are registers beside other sums. For f32 the weights of
+/// those are too far off (`buildAdjoints`).
+bool BackwardKernels::areBesideOthers(ArrayRef<CapturePart> parts) {
+  constexpr size_t most = 2;
+  return attention.getPlanAttr().getTarget() != TargetKind::CPU &&
+         !element.isF32() && parts.size() <= most;
+}
+
+/// The kernel of d_query adds up what goes back to captures over the keys of
+/// each query, too: no other one makes all scores for it once more.
+MutableArrayRef<BackwardKernels::CapturePart>
+BackwardKernels::takeRowSums(PlanAttr plan) {
+  if (plan.getSplitKeys() != 1 || !areBesideOthers(rowSums))
+    return {};
+  hasRowSums = true;
+  allocateSums(/*isKey=*/false, rowSums);
+  return rowSums;
+}
+
+/// As that of d_key does over the queries of each key, unless it goes through
+/// several heads, or has both products of d_query and data of a mask in
+/// registers.
+MutableArrayRef<BackwardKernels::CapturePart> BackwardKernels::takeKeySums() {
+  bool isFull = querySums && attention.hasMask() &&
+                !attention.getMask().getOps<CaptureLoadOp>().empty();
+  if (attention.getPlanAttr().getPasses().runs(OptionalPass::LoopHeads) ||
+      isFull || !areBesideOthers(keySums))
+    return {};
+  hasKeySums = true;
+  allocateSums(/*isKey=*/true, keySums);
+  return keySums;
+}
+
 /// Sums by query, or by key.
 void BackwardKernels::sumBlocks(bool isKey,
                                 MutableArrayRef<CapturePart> parts) {
   if (parts.empty())
     return;
   OpBuilder::InsertionGuard guard(b);
+  allocateSums(isKey, parts);
   Value length = isKey ? keyLength : queryLength;
   Value passingLength = isKey ? queryLength : keyLength;
-  for (CapturePart &part : parts)
-    part.workspace = allocate(f32, {batches, heads, length});
   Value numBlocks = ceilDiv(b, loc, passingLength, blockColumns);
   tile::KernelOp kernel = beginKernel(
       isKey ? "_capture_keys" : "_capture_queries",
@@ -212,23 +276,19 @@ void BackwardKernels::sumBlocks(bool isKey,
   RowNumbers numbers;
   if (!isKey)
     numbers = readRowNumbers(block, own);
-  Value zero = splat(b, loc, VectorType::get(numRows, f32), 0.0);
-  auto loop = scf::ForOp::create(b, loc, c0, numBlocks, c1,
-                                 SmallVector<Value>(parts.size(), zero));
+  SmallVector<Value> initial;
+  beginSums(parts, numRows, initial);
+  auto loop = scf::ForOp::create(b, loc, c0, numBlocks, c1, initial);
 
   OpBuilder outer(loop);
   b.setInsertionPointToStart(loop.getBody());
   Step step = buildPassing(outer, block, isKey, own, lhs, numbers,
                            loop.getInductionVar());
-  SmallVector<Value> sums = buildAdditions(outer, step, parts);
-  for (auto [sum, before] : llvm::zip(sums, loop.getRegionIterArgs()))
-    sum = arith::AddFOp::create(b, loc, before, sumColumns(sum));
-  scf::YieldOp::create(b, loc, sums);
+  scf::YieldOp::create(b, loc,
+                       addSums(outer, step, parts, loop.getRegionIterArgs()));
 
   b.setInsertionPointAfter(loop);
-  for (auto [part, sum] : llvm::zip(parts, loop.getResults()))
-    tile::StoreOp::create(b, loc, sum, part.workspace,
-                          ValueRange{block.batch, block.head, block.first});
+  storeSums(block, parts, loop.getResults());
 }
 
 /// Sums over the queries of a batch entry and head. A tile has a row for each

@@ -35,8 +35,10 @@ public:
   /// up.
   void buildKeyGradients(Value keyOutput, Value valueOutput, Value queryOutput);
   void buildSinkGradient(Value output);
-  /// Gradients of captures, after those of the others; null where nobody asks
-  /// for one.
+  /// Says which gradients of captures there will be; null where nobody asks for
+  /// one. Before all others, some of which add up parts of them.
+  void matchCaptures(ArrayRef<Value> outputs);
+  /// Those gradients, after the others.
   void buildCaptureGradients(ArrayRef<Value> outputs);
 
 private:
@@ -121,6 +123,10 @@ private:
     Value workspace;
     DistanceBlocks blocks = {}; // of sums by distance
   };
+  /// Sums by query, by key, and others; and whether a kernel has added up those
+  /// by query, or by key, already.
+  SmallVector<CapturePart, 2> rowSums, keySums, otherSums;
+  bool hasRowSums = false, hasKeySums = false;
   /// A tile of query or key, and what meets it where weights go back.
   struct Factors {
     Value product, dWeights;
@@ -177,6 +183,16 @@ private:
   RowNumbers readRowNumbers(const BlockNumbers &block, Value queries);
   PlanAttr getPlanWithoutRings(int64_t columns = 0);
   void expandAllScores(tile::KernelOp kernel);
+  void allocateSums(bool isKey, MutableArrayRef<CapturePart> parts);
+  void beginSums(ArrayRef<CapturePart> parts, int64_t rows,
+                 SmallVectorImpl<Value> &initial);
+  SmallVector<Value> addSums(OpBuilder &outer, const Step &step,
+                             ArrayRef<CapturePart> parts, ValueRange before);
+  void storeSums(const BlockNumbers &block, ArrayRef<CapturePart> parts,
+                 ValueRange sums);
+  bool areBesideOthers(ArrayRef<CapturePart> parts);
+  MutableArrayRef<CapturePart> takeRowSums(PlanAttr plan);
+  MutableArrayRef<CapturePart> takeKeySums();
   void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
   void sumQueries(CapturePart &part, const Twine &suffix);
   Value limitNumber(Value number, Value size, Value &exists);

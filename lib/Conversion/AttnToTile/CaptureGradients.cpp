@@ -167,28 +167,32 @@ void BackwardKernels::buildCaptureGradient(Value output, const Twine &suffix,
     storeNumber(target, output, suffix);
 }
 
-void BackwardKernels::buildCaptureGradients(ArrayRef<Value> outputs) {
-  SmallVector<CapturePart, 2> queries, keys, others;
+void BackwardKernels::matchCaptures(ArrayRef<Value> outputs) {
   FailureOr<SmallVector<CaptureSum>> sums = matchCaptureSums(op);
   assert(succeeded(sums) && "matchKernels has matched them");
   for (const CaptureSum &sum : *sums) {
     if (!outputs[*op.getGradientNumber(sum.capture)])
       continue;
     bool isRows = sum.form == SumForm::Rows, isKeys = sum.form == SumForm::Keys;
-    (isRows ? queries : isKeys ? keys : others).push_back({sum, {}});
+    (isRows ? rowSums : isKeys ? keySums : otherSums).push_back({sum, {}});
   }
-  sumBlocks(/*isKey=*/false, queries);
-  sumBlocks(/*isKey=*/true, keys);
-  for (auto [number, part] : llvm::enumerate(queries))
+}
+
+void BackwardKernels::buildCaptureGradients(ArrayRef<Value> outputs) {
+  if (!hasRowSums)
+    sumBlocks(/*isKey=*/false, rowSums);
+  if (!hasKeySums)
+    sumBlocks(/*isKey=*/true, keySums);
+  for (auto [number, part] : llvm::enumerate(rowSums))
     if (!part.sum.find(IndexKind::Query))
       sumQueries(part, "_capture_" + Twine(number));
-  for (auto [number, part] : llvm::enumerate(others))
+  for (auto [number, part] : llvm::enumerate(otherSums))
     if (part.sum.form == SumForm::Distances)
       sumDistances(part, "_capture_" + Twine(number));
     else if (part.sum.form == SumForm::Table)
       sumTable(part, "_capture_" + Twine(number));
-  auto all =
-      llvm::to_vector<2>(llvm::concat<CapturePart>(queries, keys, others));
+  auto all = llvm::to_vector<2>(
+      llvm::concat<CapturePart>(rowSums, keySums, otherSums));
   for (unsigned number = 0; number < outputs.size(); ++number) {
     Value output = outputs[number];
     if (!output)
