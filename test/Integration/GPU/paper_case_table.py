@@ -437,6 +437,20 @@ def decomposed_bias(torch, device, heads, length):
     return make, None, [of_rows, of_columns]
 
 
+@case(per="batch")
+def key_bias(torch, device, heads, length):
+    """A penalty of each key, learned or of another network, as for tokens to be dropped."""
+    penalties = torch.randn(2, heads, length, device=device)
+    return lambda penalties: lambda s, b, h, q, k: s + penalties[b, h, k], None, [penalties]
+
+
+@case(per="batch")
+def query_temperature(torch, device, heads, length):
+    """Selective attention (Zhang et al., 2024): a temperature of each query."""
+    scales = torch.rand(2, heads, length, device=device) + 0.5
+    return lambda scales: lambda s, b, h, q, k: s * scales[b, h, q], lambda: causal_mask, [scales]
+
+
 @case()
 def relative_keys(torch, device, heads, length):
     """Shaw et al. (2018): a number of each query for each distance, up to 64."""
