@@ -24,6 +24,8 @@
 
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Plan/Plan.h"
+#include "attn/Support/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -224,12 +226,16 @@ void BackwardKernels::storeSums(const BlockNumbers &block,
                           ValueRange{block.batch, block.head, block.first});
 }
 
-/// For so many there are registers beside other sums. For f32 the weights of
-/// those are too far off (`buildAdjoints`).
+/// For so many there are registers beside other sums, of as many columns
+/// without warpgroups. For f32 the weights of those are too far off
+/// (`buildAdjoints`).
 bool BackwardKernels::areBesideOthers(ArrayRef<CapturePart> parts) {
   constexpr size_t most = 2;
-  return attention.getPlanAttr().getTarget() != TargetKind::CPU &&
-         !element.isF32() && parts.size() <= most;
+  constexpr int64_t mostColumns = 128;
+  TargetKind target = attention.getPlanAttr().getTarget();
+  if (target == TargetKind::CPU || element.isF32() || parts.size() > most)
+    return false;
+  return plan::getTarget(target).hasWarpgroups || paddedDim <= mostColumns;
 }
 
 /// The kernel of d_query adds up what goes back to captures over the keys of
