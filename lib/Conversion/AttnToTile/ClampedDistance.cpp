@@ -61,7 +61,7 @@ void LimitedSum::limit(int64_t number, bool isLeast) {
 }
 
 static std::optional<LimitedSum> read(Value value, Value query, Value key,
-                                unsigned depth = 0) {
+                                      unsigned depth = 0) {
   constexpr unsigned deepest = 16;
   if (value == query)
     return LimitedSum{1, 0};
