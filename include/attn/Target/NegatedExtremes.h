@@ -24,9 +24,9 @@ class Module;
 
 namespace attn {
 
-/// Writes each signed max(a, -b) as ~min(~a, b - 1), which is the same for all
-/// a and b, and min likewise: no negation is left that an assembler could make
-/// part of another instruction.
+/// Writes each signed max(a, -b), also where it is a comparison and a choice,
+/// as ~min(~a, b - 1), which is the same for all a and b, and min likewise: no
+/// negation is left that an assembler could make part of another instruction.
 void rewriteNegatedExtremes(llvm::Module &module);
 
 } // namespace attn
