@@ -39,7 +39,10 @@ struct Row {
   Row score(bool has) && { return hasScore = has, *this; }
   Row softcap() && { return isSoftcap = true, *this; }
   Row captures(bool has) && { return hasCaptures = has, *this; }
-  Row byPosition() && { return readsByPosition = true, *this; }
+  Row byPosition(bool has = true) && { return readsByPosition = has, *this; }
+  /// Numbers of each query or key in the score, which the mask hides no part
+  /// of by data.
+  Row rowsOfScores() && { return hasRows = true, *this; }
   Row readsPairs() && { return hasPairs = true, *this; }
   Row dropout(bool has) && { return hasDropout = has, *this; }
   /// No score function, no random numbers, and nothing read by position.
@@ -75,7 +78,9 @@ struct Row {
            (!hasScore || *hasScore == workload.hasScore) &&
            (!isSoftcap || workload.isSoftcap) &&
            (!hasCaptures || *hasCaptures == workload.hasCaptures) &&
-           (!readsByPosition || workload.readsByPosition) &&
+           (!readsByPosition || *readsByPosition == workload.readsByPosition) &&
+           (!hasRows || (workload.readsRows && !workload.isScattered &&
+                         !workload.isOfDocuments)) &&
            (!hasPairs || workload.readsPairs) &&
            (!hasDropout || *hasDropout == workload.hasDropout) &&
            (!hasPullback || *hasPullback == workload.hasPullback) &&
@@ -95,9 +100,9 @@ struct Row {
   int64_t maxValueHeadDim = 256, blockQueries = 0, blockKeys = 0;
   bool isExact = false, isBackward = false, isInAnyOrder = false, isJvp = false,
        isScattered = false, isOfDocuments = false, isWindow = false,
-       isSoftcap = false, readsByPosition = false, hasPairs = false;
+       isSoftcap = false, hasRows = false, hasPairs = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
-      hasPullback;
+      hasPullback, readsByPosition;
   std::optional<int64_t> mostPeriods;
   SizeLimits limits; // known to be at most
 };
@@ -161,7 +166,12 @@ static const Row sm80Rows[] = {
 // warpgroups to hide behind: softcaps at d = 64 four of them (of an H200, 1.18
 // times as fast as three at 1024 queries, 1.04 times at 8192); so do random
 // numbers, which spill with four warpgroups, and what is read by position, most
-// of which spills with 128 keys at d = 128.
+// of which spills with 128 keys at d = 128. Numbers of each query or key arrive
+// beside the turns (InsertTurns.cpp): at d = 64 256 rows are 1.05 to 1.34 times
+// as fast as 192 x 64 without a mask, 192 x 96 1.07 to 1.08 times with a causal
+// one; at d = 128 192 x 64 is 0.99 to 1.15 times as fast as 128 x 96 without,
+// 1.09 to 1.15 times as 128 x 64 with one, where numbers of each head want 128
+// keys (1.11; of an H200, 8192 tokens).
 // Biases of each query and key that come as tiles do (TileToWarp/
 // StageGathers.cpp) have place beside two stages of 128 x 128 up to d = 96, and
 // not beside three of 192 x 96: 1.9 times as fast at d = 96 (an H200).
@@ -206,6 +216,12 @@ static const Row sm90Rows[] = {
     Row(2, 256, {64, 64, 4, 2, false}).blocks(64, 64),
     Row(2, 112, {128, 64, 8, 4, false}).captures(true).blocks(1, 1),
     Row(2, 64, {192, 64, 12, 4, false}).dropout(true),
+    Row(2, 64, {256, 64, 16, 4, false})
+        .score(true)
+        .dropout(false)
+        .mask(false)
+        .rowsOfScores(),
+    Row(2, 64, {192, 96, 12, 3, false}).score(true).rowsOfScores(),
     Row(2, 64, {192, 64, 12, 4, false}).score(true).captures(true),
     Row(2, 64, {192, 96, 12, 3, false}).score(true).scattered(),
     Row(2, 64, {256, 64, 16, 4, false}).softcap().window().noTurns(),
@@ -253,6 +269,15 @@ static const Row sm90Rows[] = {
         .captures(true)
         .score(false)
         .dropout(false),
+    Row(2, 128, {192, 64, 12, 2, false})
+        .score(true)
+        .dropout(false)
+        .rowsOfScores(),
+    Row(2, 128, {128, 128, 8, 2, false})
+        .half()
+        .score(true)
+        .captures(true)
+        .byPosition(false),
     Row(2, 128, {128, 64, 8, 4, false}).mask(true),
     Row(2, 128, {128, 96, 8, 2, false}).byPosition(),
     Row(2, 128, {128, 64, 8, 4, false}).score(false).dropout(false).upTo(1024),

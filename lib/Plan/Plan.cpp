@@ -32,6 +32,33 @@ static bool readsByPosition(Region &score) {
   return llvm::any_of(dependent, llvm::IsaPred<CaptureLoadOp>);
 }
 
+/// Whether all that `score` reads by position is a number or two, of the query
+/// or of the key, in rows.
+static bool readsRows(Region &score) {
+  constexpr unsigned queryNumber = 3; // of x, b, h, i, j
+  SetVector<Operation *> dependent;
+  ValueRange positions = score.getArguments().slice(queryNumber, 2);
+  for (Value number : positions)
+    getForwardSlice(number, &dependent);
+  constexpr int64_t mostNumbers = 2;
+  int64_t count = 0;
+  for (Operation *op : dependent) {
+    auto load = dyn_cast<CaptureLoadOp>(op);
+    if (!load)
+      continue;
+    ValueRange indices = load.getIndices();
+    auto depends = [&](Value index) {
+      return llvm::is_contained(positions, index) ||
+             dependent.contains(index.getDefiningOp());
+    };
+    if (!llvm::is_contained(positions, indices.back()) ||
+        llvm::any_of(indices.drop_back(), depends))
+      return false;
+    ++count;
+  }
+  return count > 0 && count <= mostNumbers;
+}
+
 /// Whether all that the score reads by position is 16-bit floats at […, i, j]
 /// of arguments that boxes may be copied of.
 static bool readsPairs(ScoredOp op) {
@@ -99,6 +126,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
   workload.readsByPosition = op.hasScore() && readsByPosition(op.getScore());
+  workload.readsRows = op.hasScore() && readsRows(op.getScore());
   workload.readsPairs = op.hasScore() && readsPairs(op);
   workload.hasDropout = op.getDropoutP().has_value();
   workload.hasIeeeProducts =

@@ -133,3 +133,41 @@ def test_distances(predicate, sides, absolute):
         with np.errstate(divide="ignore"):
             assert np.allclose(lse[0, 0], np.log(visible.sum(axis=1)), atol=1e-5), (queries, keys)
         assert np.allclose(o[0, 0] * visible.sum(axis=1)[:, None], visible @ v[0, 0], atol=1e-4)
+
+
+POSITIONS = {"%j": lambda i, j: j + 0 * i, "%distance": lambda i, j: i - j, "%magnitude": lambda i, j: abs(i - j),
+             "%third": lambda i, j: j // 3 + 0 * i}
+
+
+@pytest.mark.parametrize("predicate", COMPARE)
+@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("place", ["%i", "%h", "%j"])
+def test_longer_limits(predicate, position, place):
+    """Positions against numbers of 64 bits, of each row, of all scores, or of each key."""
+    rng = np.random.default_rng([*predicate.encode(), *position.encode()])
+    swapped = bool(rng.integers(2))
+    sides = ", ".join(["%long", "%limit"][::-1 if swapped else 1])
+    text = attn.attention("f32", 8, captures=[("limits", "tensor<?xi64>")], mask=f"""
+        %limit = attn.capture_load %limits[{place}] : tensor<?xi64>
+        %distance = arith.subi %i, %j : i32
+        %magnitude = math.absi %distance : i32
+        %three = arith.constant 3 : i32
+        %third = arith.floordivsi %j, %three : i32
+        %long = arith.extsi {position} : i32 to i64
+        %m = arith.cmpi {SWAPPED[predicate] if swapped else predicate}, {sides} : i64
+        attn.yield %m : i1""")
+    kernel = attn.compile(text, target="cpu", plan=PLAN)
+    extremes = [near + step for near in (-2**63 + 1, LEAST, -2**32, 0, GREATEST, 2**32, 2**63 - 2) for step in (-1, 0, 1)]
+    for count, keys in [(50, 41), (41, 50)]:
+        limits = np.concatenate([extremes, rng.integers(-keys, keys, 50 - len(extremes))]).astype(np.int64)
+        heads, queries = (50, 9) if place == "%h" else (1, count)
+        q, o = np.zeros((1, heads, queries, 8), np.float32), np.full((1, heads, queries, 8), np.nan, np.float32)
+        k, v = rng.standard_normal((2, 1, 1, keys, 8)).astype(np.float32)
+        lse = np.full((1, heads, queries), np.nan, np.float32)
+        kernel.launch(q, k, v, limits, o, lse)
+        h, i, j = np.ogrid[:heads, :queries, :keys]
+        visible = COMPARE[predicate](POSITIONS[position](i, j), limits[{"%i": i, "%h": h, "%j": j}[place]])
+        count = np.broadcast_to(visible, (heads, queries, keys)).sum(axis=2)
+        with np.errstate(divide="ignore"):
+            assert np.allclose(lse[0], np.log(count), atol=1e-5)
+        assert np.allclose(o[0] * count[:, :, None], visible @ v[0, 0], atol=1e-4)

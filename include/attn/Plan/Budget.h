@@ -90,6 +90,9 @@ struct Workload {
   bool hasCaptures = false; // of tensors
   /// The score function reads a captured tensor by the query's or key's number.
   bool readsByPosition = false;
+  /// What it reads so is a number or two of each query or of each key, not of a
+  /// distance between them or of a place in a table.
+  bool readsRows = false;
   /// All that it reads by both is 16-bit floats of the query and the key, in
   /// rows of keys: tiles that come to shared memory as those of keys do.
   bool readsPairs = false;

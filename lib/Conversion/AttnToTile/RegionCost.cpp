@@ -38,7 +38,7 @@ static int64_t costOf(Operation &op) {
           arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
     return costOfRead;
   bool isInstruction =
-      !isa<math::MathDialect>(op.getDialect()) ||
+      !isa_and_nonnull<math::MathDialect>(op.getDialect()) ||
       isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::FloorOp,
           math::RoundEvenOp, math::TruncOp, math::CopySignOp, math::FmaOp,
           math::ExpOp, math::Exp2Op, math::LogOp, math::Log2Op, math::SqrtOp,

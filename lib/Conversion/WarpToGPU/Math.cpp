@@ -492,7 +492,7 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
 static bool needsLowering(Operation *op) {
   if (isa<math::IsNaNOp, math::IsInfOp, math::IsFiniteOp, math::IsNormalOp>(op))
     return false;
-  return isa<math::MathDialect>(op->getDialect()) ||
+  return isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
          isa<arith::DivFOp, arith::MaxNumFOp, arith::MinNumFOp,
              arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
 }

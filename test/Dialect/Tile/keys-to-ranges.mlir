@@ -160,7 +160,7 @@ func.func @numbers(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
 // CHECK-NEXT: arith.divsi
 // CHECK-NEXT: arith.cmpi slt
 // CHECK-NEXT: arith.cmpi slt
-// REMARK: remark: [Missed] keys-to-ranges{{.*}}no mask compares sorted data or a quotient of a key, or a distance, or has two bounds of keys on one side
+// REMARK: remark: [Missed] keys-to-ranges{{.*}}no mask compares sorted data or a quotient of a key, a distance or 64 bits, or has two bounds of keys on one side
 func.func @other(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
                  %row: i32, %d: i32, %nk: index) -> !row {
   %c0 = arith.constant 0 : index
@@ -358,4 +358,66 @@ func.func @other_quotients(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
     scf.yield %m1, %l1 : !row, !row
   }
   return %r#1 : !row
+}
+
+// -----
+
+// Numbers of 64 bits at a row and at a head are the nearest ones of 32 bits, of
+// which the mask has one upper bound. One of each score, and a position that is
+// captured, stay long.
+!tile = vector<16x32xf32>
+!row = vector<16x1xf32>
+!rows = vector<16x1xi32>
+!cols = vector<1x32xi32>
+
+// CHECK-LABEL: func.func @longer(
+// CHECK: mask {
+// CHECK: ^bb0(%{{.*}}: i32, %[[H:.*]]: i32, %[[I:.*]]: i32, %[[J:.*]]: i32):
+// CHECK-DAG: %[[OF_ROW:.*]] = tile.gather %{{.*}}[%[[I]]]
+// CHECK-DAG: %[[DISTANCE:.*]] = arith.subi %[[I]], %[[J]] : i32
+// CHECK: arith.maxsi %[[OF_ROW]], %{{.*}} : i64
+// CHECK: arith.minsi
+// CHECK: %[[NARROW:.*]] = arith.trunci
+// CHECK: arith.cmpi sle, %[[DISTANCE]], %[[NARROW]] : i32
+// CHECK-NEXT: arith.cmpi sle, %{{.*}}, %{{.*}} : i64
+// CHECK-NEXT: arith.cmpi sle, %{{.*}}, %[[OF_ROW]] : i64
+// CHECK: %[[LAST:.*]] = arith.trunci
+// CHECK: %[[END:.*]] = arith.minsi %[[LAST]], %{{.*}} : i32
+// CHECK: arith.cmpi slt, %[[J]], %[[END]] : i32
+// REMARK: remark: [Passed] keys-to-ranges{{.*}}comparisons=2{{.*}}masks=1
+func.func @longer(%x: !tile, %m0: !row, %l0: !row, %limits: memref<?xi64>,
+                  %pairs: memref<?x?xi64>, %ids: memref<?xi32>, %row: i32,
+                  %end: i64, %nk: index) -> !row {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %rows = tile.coords %row, 0 : !rows
+  %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
+    %col = arith.muli %n, %c32 : index
+    %col32 = arith.index_cast %col : index to i32
+    %cols = tile.coords %col32, 1 : !cols
+    %y = tile.scores %x at(%row, %row, %rows, %cols) mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %of_row = tile.gather %limits[%i] : memref<?xi64>, (i32) -> i64
+      %of_pair = tile.gather %pairs[%i, %j] : memref<?x?xi64>, (i32, i32) -> i64
+      %id = tile.gather %ids[%j] : memref<?xi32>, (i32) -> i32
+      %distance = arith.subi %i, %j : i32
+      %d = arith.extsi %distance : i32 to i64
+      %key = arith.extsi %j : i32 to i64
+      %of_key = arith.extsi %id : i32 to i64
+      %near = arith.cmpi sle, %d, %of_row : i64
+      %paired = arith.cmpi sle, %d, %of_pair : i64
+      %known = arith.cmpi sle, %of_key, %of_row : i64
+      %inside = arith.cmpi sgt, %end, %key : i64
+      %before = arith.cmpi sge, %i, %j : i32
+      %m1 = arith.andi %near, %paired : i1
+      %m2 = arith.andi %m1, %known : i1
+      %m3 = arith.andi %m2, %inside : i1
+      %m4 = arith.andi %m3, %before : i1
+      tile.yield %m4 : i1
+    } : !tile, !rows, !cols
+    %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
+    scf.yield %m1, %l1 : !row, !row
+  }
+  return %r#0 : !row
 }

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --warp-insert-turns | FileCheck %s
-// RUN: attn-opt %s --warp-insert-turns --remarks-filter=warp-insert-turns -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attn-opt %s --warp-insert-turns --allow-unregistered-dialect | FileCheck %s
+// RUN: attn-opt %s --warp-insert-turns --allow-unregistered-dialect --remarks-filter=warp-insert-turns -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !ring = !warp.ring<2, 64x128xbf16, panels<128>>
@@ -249,6 +249,70 @@ func.func @one_group(%n: index) {
     warp.role @load copy warps(4) {
     }
     warp.role @softmax compute warps(4) {
+    }
+  }
+  return
+}
+
+// Numbers of each key are read before the turn, and what their places are
+// computed from; not as many as a lane has of 128 keys, nor what is read at a
+// place that a product gives.
+// CHECK-LABEL: @rows
+func.func @rows(%n: index, %k: !view, %v: !view, %t: memref<?xf32, strided<[1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @rows blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    %V = warp.ring fills(@load) drains(@softmax) : !ring
+    warp.role @load copy warps(4) {
+      %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0, %vn = %c0) -> (index, index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] by tma : !view, !ring
+        %kn1 = arith.addi %kn, %c1 : index
+        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] by tma : !view, !ring
+        %vn1 = arith.addi %vn, %c1 : index
+        scf.yield %kn1, %vn1 : index, index
+      }
+    }
+    warp.role @softmax compute warps(8) {
+      %zero = arith.constant 0.0 : f32
+      %first = arith.constant 0 : i32
+      %zs = warp.splat %zero : !s
+      %zo = warp.splat %zero : !o
+      %zb = warp.cast truncf %zs : !s to !warp.frag<128x64xbf16, acc, 8>
+      %qb = warp.cast truncf %zo : !o to !warp.frag<128x128xbf16, acc, 8>
+      %qa = warp.convert %qb : !warp.frag<128x128xbf16, acc, 8> -> !qa
+      // CHECK: scf.for
+      %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %zo, %kn = %c0, %vn = %c0) -> (!o, index, index) {
+        %kt = warp.await %K[%kn] : !ring -> !t
+        %kn1 = arith.addi %kn, %c1 : index
+        %a = warp.convert %zb : !warp.frag<128x64xbf16, acc, 8> -> !a
+        // CHECK: %[[KEYS:.*]] = warp.coords %{{.*}}, 1 : <1x64xi32, acc, 8>
+        // CHECK: %[[TWICE:.*]] = arith.addi %[[KEYS]], %[[KEYS]]
+        // CHECK: %[[FEW:.*]] = warp.gather %{{.*}}[%[[TWICE]]]
+        // CHECK: warp.turn {
+        // CHECK-NOT: warp.gather
+        // CHECK: warp.wait
+        // CHECK: %[[MANY:.*]] = warp.gather {{.*}} -> !warp.frag<1x128xf32, acc, 8>
+        // CHECK: warp.gather {{.*}} -> !warp.frag<1x64xf32, acc, 8>
+        // CHECK: "use"(%[[FEW]], %[[MANY]]
+        %sp = warp.mma_async wgmma %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %vt = warp.await %V[%vn] : !ring -> !t
+        %vn1 = arith.addi %vn, %c1 : index
+        %op = warp.mma_async wgmma %a, %vt, %o : !a, !t, !o
+        %s = warp.wait %sp : !warp.pending<128x64xf32, acc, 8>
+        warp.release %kt : !t
+        %keys = warp.coords %first, 1 : !warp.frag<1x64xi32, acc, 8>
+        %twice = arith.addi %keys, %keys : !warp.frag<1x64xi32, acc, 8>
+        %few = warp.gather %t[%twice] : memref<?xf32, strided<[1], offset: ?>>, (!warp.frag<1x64xi32, acc, 8>) -> !warp.frag<1x64xf32, acc, 8>
+        %all = warp.coords %first, 1 : !warp.frag<1x128xi32, acc, 8>
+        %many = warp.gather %t[%all] : memref<?xf32, strided<[1], offset: ?>>, (!warp.frag<1x128xi32, acc, 8>) -> !warp.frag<1x128xf32, acc, 8>
+        %place = "place"(%s) : (!s) -> !warp.frag<1x64xi32, acc, 8>
+        %found = warp.gather %t[%place] : memref<?xf32, strided<[1], offset: ?>>, (!warp.frag<1x64xi32, acc, 8>) -> !warp.frag<1x64xf32, acc, 8>
+        "use"(%few, %many, %found) : (!warp.frag<1x64xf32, acc, 8>, !warp.frag<1x128xf32, acc, 8>, !warp.frag<1x64xf32, acc, 8>) -> ()
+        %o1 = warp.wait %op : !warp.pending<128x128xf32, acc, 8>
+        warp.release %vt : !t
+        scf.yield %o1, %kn1, %vn1 : !o, index, index
+      }
     }
   }
   return

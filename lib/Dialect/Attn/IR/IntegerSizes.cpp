@@ -51,13 +51,14 @@ SmallVector<Value> IntegerSizes::getSources(Value value) const {
   if (Value same = resolve(value); same != value)
     return {same};
   Operation *op = value.getDefiningOp();
-  bool isRead =
-      op && !isConstant(value) && getWidth(value) > 1 &&
-      !getElementTypeOrSelf(value).isIndex() && !isVaryingProduct(op) &&
-      (isa<math::AbsIOp>(op) || (isa<arith::ArithDialect>(op->getDialect()) &&
-                                 isa<InferIntRangeInterface>(op))) &&
-      llvm::all_of(op->getOperands(),
-                   [](Value operand) { return getWidth(operand); });
+  bool isRead = op && !isConstant(value) && getWidth(value) > 1 &&
+                !getElementTypeOrSelf(value).isIndex() &&
+                !isVaryingProduct(op) &&
+                (isa<math::AbsIOp>(op) ||
+                 (isa_and_nonnull<arith::ArithDialect>(op->getDialect()) &&
+                  isa<InferIntRangeInterface>(op))) &&
+                llvm::all_of(op->getOperands(),
+                             [](Value operand) { return getWidth(operand); });
   return isRead ? llvm::to_vector(op->getOperands()) : SmallVector<Value>();
 }
 

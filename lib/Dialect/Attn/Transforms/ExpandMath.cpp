@@ -176,7 +176,8 @@ static SmallVector<Value> expandShift(Scalars s, Shift op) {
 
 /// True for functions of 16-bit floats whose value has to be rounded to them.
 static bool isNarrowFunction(Operation *op) {
-  if (!isa<math::MathDialect>(op->getDialect()) || op->getNumResults() != 1 ||
+  if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+      op->getNumResults() != 1 ||
       isa<math::AbsFOp, math::CeilOp, math::CopySignOp, math::FloorOp,
           math::RoundEvenOp, math::TruncOp>(op))
     return false;

@@ -300,7 +300,8 @@ LogicalResult TangentBuilder::push(Operation *op) {
           [&](auto linear) { return pushLinear(linear, 0); })
       .Default([&](Operation *other) -> Result {
         bool isScalar =
-            isa<arith::ArithDialect, math::MathDialect>(other->getDialect()) &&
+            isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+                other->getDialect()) &&
             llvm::none_of(other->getResultTypes(), llvm::IsaPred<ShapedType>);
         if (isScalar)
           return pushScalar(other);

@@ -117,7 +117,7 @@ static bool isCostly(Operation &op) {
   if (isa<CaptureLoadOp, CaptureSearchOp, arith::DivFOp, arith::DivSIOp,
           arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op))
     return true;
-  return isa<math::MathDialect>(op.getDialect()) &&
+  return isa_and_nonnull<math::MathDialect>(op.getDialect()) &&
          !isa<math::AbsFOp, math::AbsIOp, math::FmaOp, math::CopySignOp>(op);
 }
 

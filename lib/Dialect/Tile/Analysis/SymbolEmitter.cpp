@@ -18,11 +18,29 @@ using namespace attn::tile;
 /// Beyond every i32, and far from overflowing sums and products.
 static constexpr int64_t infinity = int64_t(1) << 32;
 
+/// Whether a symbol may be any number of 64 bits, as those that say "no limit".
+static bool isLong(const SymbolSource &source) {
+  switch (source.kind) {
+  case SymbolSource::Kind::Scalar:
+  case SymbolSource::Kind::LeastOfRows:
+  case SymbolSource::Kind::GreatestOfRows:
+    return getElementTypeOrSelf(source.value).isInteger(64);
+  default:
+    return false;
+  }
+}
+
 Value SymbolEmitter::linear(const LinearForm &form, int64_t factor,
                             int64_t extra) {
   Value sum;
   for (auto [symbol, coefficient] : form.terms) {
     Value term = getSymbol(symbol);
+    if (isLong(problem.symbols.find(symbol)->second)) {
+      // Beyond all positions; sums of a few terms do not wrap around.
+      int64_t most = (int64_t(1) << 61) /
+                     std::max<int64_t>(std::abs(coefficient * factor), 1);
+      term = max(min(term, constant(most)), constant(-most));
+    }
     if (coefficient * factor != 1)
       term = fold<arith::MulIOp>(term, constant(coefficient * factor));
     sum = sum ? add(sum, term) : term;

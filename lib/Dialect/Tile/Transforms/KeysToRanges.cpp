@@ -9,7 +9,8 @@
 //
 // First comparisons of sorted data become bounds (SortedComparison.h), then
 // all bounds of a mask that hold together become one lower and one upper bound
-// per row: their maximum and their minimum.
+// per row: their maximum and their minimum. Before that comparisons of 64 bits
+// with positions are narrowed, in all kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -106,6 +107,21 @@ int64_t attn::tile::splitDistances(RewriterBase &rewriter, ScoresOp scores) {
                             [&](arith::CmpIOp op, const ValueAxes &axes) {
                               return splitDistance(rewriter, op, scores, axes);
                             });
+}
+
+int64_t attn::tile::narrowComparisons(RewriterBase &rewriter, ScoresOp scores) {
+  int64_t count = 0;
+  for (Region &region : scores->getRegions()) {
+    if (region.empty())
+      continue;
+    ValueAxes axes(scores, region);
+    int64_t before = count;
+    for (auto op : llvm::to_vector(region.getOps<arith::CmpIOp>()))
+      count += succeeded(narrowComparison(rewriter, op, scores, axes));
+    if (count > before)
+      eraseDeadOps(rewriter, &region.front());
+  }
+  return count;
 }
 
 //===----------------------------------------------------------------------===//
@@ -341,6 +357,9 @@ struct TileKeysToRanges final
 
   void transform(RewriterBase &rewriter, func::FuncOp func) override {
     int64_t numCompared = 0, numJoined = 0;
+    func.walk([&](ScoresOp scores) {
+      numCompared += narrowComparisons(rewriter, scores);
+    });
     for (scf::ForOp first : findLoopsOverBlocks(func)) {
       std::string reason;
       FailureOr<BlockLoops> loops = matchKeyLoops(first->getBlock(), reason);
@@ -358,8 +377,9 @@ struct TileKeysToRanges final
           numCompared += splitDistances(rewriter, scores);
     }
     if (numCompared + numJoined == 0)
-      return missed("no mask compares sorted data or a quotient of a key, or a "
-                    "distance, or has two bounds of keys on one side");
+      return missed("no mask compares sorted data or a quotient of a key, a "
+                    "distance or 64 bits, or has two bounds of keys on one "
+                    "side");
     passed() << remark::metric("comparisons", numCompared)
              << remark::metric("masks", numJoined);
   }

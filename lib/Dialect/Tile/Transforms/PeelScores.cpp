@@ -71,7 +71,7 @@ static SmallVector<Operation *> getOperations(scf::ForOp loop) {
 static bool isCostly(Operation *op) {
   if (isa<GatherOp, SearchOp>(op))
     return true;
-  return isa<math::MathDialect>(op->getDialect()) &&
+  return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
          !isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp,
               math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp,
               math::RoundEvenOp>(op);

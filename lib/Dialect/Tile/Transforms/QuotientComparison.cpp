@@ -205,3 +205,56 @@ LogicalResult attn::tile::splitDistance(RewriterBase &rewriter,
     rewriter.replaceOpWithNewOp<arith::OrIOp>(op, first, second);
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Longer numbers
+//===----------------------------------------------------------------------===//
+
+/// What is computed from coordinates and constants, and does not wrap around:
+/// neither the least number nor the greatest.
+static bool isOfCoordinates(Value value, ScoresOp scores) {
+  if (isCoordinate(value, scores))
+    return true;
+  if (std::optional<int64_t> number = getIntegerConstant(value))
+    return least < *number && *number < greatest;
+  Operation *op = value.getDefiningOp();
+  return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp,
+                         arith::FloorDivSIOp, arith::DivSIOp, arith::RemSIOp,
+                         arith::ShRSIOp, math::AbsIOp>(op) &&
+         !getMaskIntegerSizes().mayWrap(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isOfCoordinates(operand, scores);
+         });
+}
+
+LogicalResult attn::tile::narrowComparison(RewriterBase &rewriter,
+                                           arith::CmpIOp op, ScoresOp scores,
+                                           const ValueAxes &axes) {
+  CmpIPredicate predicate = op.getPredicate();
+  auto longer = op.getLhs().getDefiningOp<arith::ExtSIOp>();
+  Value limit = op.getRhs();
+  if (!longer) {
+    longer = op.getRhs().getDefiningOp<arith::ExtSIOp>();
+    limit = op.getLhs();
+    predicate = attn::swapSides(predicate);
+  }
+  if (!longer || predicate >= CmpIPredicate::ult || axes.isPerScore(limit))
+    return failure();
+  Value position = longer.getIn();
+  if (!position.getType().isInteger(32) || !isOfCoordinates(position, scores))
+    return failure();
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        rewriter, loc, rewriter.getIntegerAttr(limit.getType(), value));
+  };
+  Value inside = rewriter.createOrFold<arith::MinSIOp>(
+      loc, rewriter.createOrFold<arith::MaxSIOp>(loc, limit, number(least)),
+      number(greatest));
+  Value narrow =
+      rewriter.createOrFold<arith::TruncIOp>(loc, position.getType(), inside);
+  rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, predicate, position, narrow);
+  return success();
+}

@@ -18,6 +18,10 @@
 //
 // |x| compared with v is two comparisons of x, with v and -v.
 //
+// x of 32 bits compared with v of 64, as captured numbers of PyTorch mostly
+// are, is compared with the nearest number to v that 32 bits hold: one number
+// of the row in place of two words for each score.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_QUOTIENTCOMPARISON_H
@@ -53,6 +57,11 @@ struct QuotientComparison {
 /// in a region of `scores`; fails if it is none.
 LogicalResult splitDistance(RewriterBase &rewriter, arith::CmpIOp op,
                             ScoresOp scores, const ValueAxes &axes);
+
+/// Replaces the comparison of a position, made longer, with a longer number
+/// that is not one of each score, in a region of `scores`; fails if it is none.
+LogicalResult narrowComparison(RewriterBase &rewriter, arith::CmpIOp op,
+                               ScoresOp scores, const ValueAxes &axes);
 
 } // namespace attn::tile
 

@@ -26,7 +26,7 @@ bool attn::warp::dependsOnGroup(Value value) {
     Operation *op = values[i].getDefiningOp();
     if (isa<GroupBoundsOp>(op))
       return true;
-    if (isa<arith::ArithDialect>(op->getDialect()))
+    if (isa_and_nonnull<arith::ArithDialect>(op->getDialect()))
       values.insert(op->operand_begin(), op->operand_end());
   }
   return false;

@@ -88,7 +88,7 @@ static LogicalResult verifyContents(RoleOp role) {
           return WalkResult::skip();
         bool isCopy = isa<CopyAsyncOp, DrawOp, SendOp>(op);
         // A search for a fragment is refused for its result.
-        bool isWarpOp = isa<WarpDialect>(op->getDialect()) &&
+        bool isWarpOp = isa_and_nonnull<WarpDialect>(op->getDialect()) &&
                         !isa<YieldOp, SearchOp, GroupBoundsOp, ReceiveOp>(op);
         bool allowed = role.isCopy() ? isCopy || !isWarpOp : !isCopy;
         allowed &= !isa<CopyOp>(op);
@@ -150,8 +150,8 @@ static LogicalResult verifyBeside(KernelOp kernel) {
     if (isa<RoleOp, RingOp, MailboxOp, AllocOp, ExitIfOp, YieldOp>(op))
       continue;
     WalkResult walk = op.walk([&](Operation *inner) {
-      bool isWarpOp =
-          isa<WarpDialect>(inner->getDialect()) && !isOfScalars(inner);
+      bool isWarpOp = isa_and_nonnull<WarpDialect>(inner->getDialect()) &&
+                      !isOfScalars(inner);
       return isWarpOp || llvm::any_of(inner->getResultTypes(), isWarpValue)
                  ? WalkResult::interrupt()
                  : WalkResult::advance();

@@ -177,7 +177,7 @@ LogicalResult AllOp::verifyRegions() {
   // (C2)
   WalkResult walk = getCondition().walk([&](Operation *op) {
     bool isScalar =
-        (!isa<WarpDialect>(op->getDialect()) ||
+        (!isa_and_nonnull<WarpDialect>(op->getDialect()) ||
          op == getCondition().front().getTerminator()) &&
         llvm::none_of(op->getResultTypes(), llvm::IsaPred<FragType, SlotType>);
     bool onlyReads = op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||

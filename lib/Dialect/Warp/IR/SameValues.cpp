@@ -64,7 +64,8 @@ bool SameValues::areComputed(Value a, Value b) {
     return isPure(op) || hasSingleEffect<MemoryEffects::Read>(op) ||
            op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
   });
-  bool isWarpOp = isa<WarpDialect>(opA->getDialect()) && !isa<SearchOp>(opA);
+  bool isWarpOp =
+      isa_and_nonnull<WarpDialect>(opA->getDialect()) && !isa<SearchOp>(opA);
   if (!onlyRead || isWarpOp)
     return false;
   return OperationEquivalence::isEquivalentTo(

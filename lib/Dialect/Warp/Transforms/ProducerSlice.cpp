@@ -24,10 +24,10 @@ static bool isScalar(Operation &op, bool drawsToo) {
   WalkResult walk = op.walk([&](Operation *inner) {
     if (drawsToo && isa<DrawOp>(inner))
       return WalkResult::advance();
-    bool isScalar =
-        llvm::none_of(inner->getOperandTypes(), isWarpValue) &&
-        llvm::none_of(inner->getResultTypes(), isWarpValue) &&
-        (!isa<WarpDialect>(inner->getDialect()) || isOfScalars(inner));
+    bool isScalar = llvm::none_of(inner->getOperandTypes(), isWarpValue) &&
+                    llvm::none_of(inner->getResultTypes(), isWarpValue) &&
+                    (!isa_and_nonnull<WarpDialect>(inner->getDialect()) ||
+                     isOfScalars(inner));
     bool onlyReads = inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
                      isMemoryEffectFree(inner) ||
                      hasSingleEffect<MemoryEffects::Read>(inner);

@@ -81,9 +81,11 @@ int64_t boundSortedKeys(RewriterBase &rewriter, const BlockLoops &loops);
 
 /// Replaces comparisons of quotients of positions by constants, with values of
 /// the row, by bounds of the positions; those of the absolute values of
-/// positions by two each. Both return how many.
+/// positions by two each; those of positions with longer numbers, of masks and
+/// of scores, by those with numbers of 32 bits. All return how many.
 int64_t boundQuotients(RewriterBase &rewriter, ScoresOp scores);
 int64_t splitDistances(RewriterBase &rewriter, ScoresOp scores);
+int64_t narrowComparisons(RewriterBase &rewriter, ScoresOp scores);
 
 /// Makes one of all lower and one of all upper bounds that the mask in `loop`,
 /// one of `loops`, sets to the keys of a row; false where there is nothing to
