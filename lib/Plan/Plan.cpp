@@ -133,7 +133,9 @@ plan::Workload plan::getWorkload(ScoredOp op) {
       op.getNumericsOrDefault().getF32Products() == F32Products::IEEE;
   if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation())) {
     workload.isBackward = true;
-    workload.hasPullback = backward.hasPullback();
+    // Numbers of queries or keys are added up beside the products.
+    workload.hasPullback = backward.changesGradient() ||
+                           (backward.hasPullback() && workload.readsByPosition);
     workload.inAnyOrder = !op.getNumericsOrDefault().getDeterministic();
   }
   workload.isJvp = isa<AttentionJvpOp>(op.getOperation());

@@ -83,3 +83,75 @@ func.func @by_data(%q: !q, %k: !q, %v: !q, %bias: !t) -> (!q, !l) {
     : (!q, !q, !q, !t) -> (!q, !l)
   return %o, %lse : !q, !l
 }
+
+// Gradients: one program has the products where nothing is read by position,
+// or only rows, of which no sums come with them. Two have tables, and sums.
+!b = tensor<8xf32>
+
+// CHECK-LABEL: @heads
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2, consumer_registers = 240>
+func.func @heads(%q: !w, %k: !w, %v: !w, %o: !w, %lse: !l, %do: !w, %slopes: !b) -> (!w, !w, !w, !b) {
+  %dq, %dk, %dv, %ds = attn.attention_backward %q, %k, %v, %o, %lse, %do captures(%slopes) {grad_captures = array<i64: 0>, numerics = #attn.numerics<deterministic = false>}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !b) {
+      %c = attn.capture_load %t[%h] : !b
+      %d = arith.subi %i, %j : i32
+      %e = arith.sitofp %d : i32 to f32
+      %f = arith.mulf %c, %e : f32
+      %y = arith.subf %x, %f : f32
+      attn.yield %y : f32
+    } pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !b) {
+      %d = arith.subi %j, %i : i32
+      %e = arith.sitofp %d : i32 to f32
+      %f = arith.mulf %dy, %e : f32
+      attn.capture_add %f, %t[%h] : !b
+      attn.yield %dy : f32
+    }
+    : (!w, !w, !w, !w, !l, !w, !b) -> (!w, !w, !w, !b)
+  return %dq, %dk, %dv, %ds : !w, !w, !w, !b
+}
+
+// CHECK-LABEL: @keys_alone
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2, consumer_registers = 240>
+func.func @keys_alone(%q: !w, %k: !w, %v: !w, %o: !w, %lse: !l, %do: !w, %bias: !t) -> (!w, !w, !w) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do captures(%bias)
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !t) {
+      %c = attn.capture_load %t[%h, %j] : !t
+      %y = arith.addf %x, %c : f32
+      attn.yield %y : f32
+    }
+    : (!w, !w, !w, !w, !l, !w, !t) -> (!w, !w, !w)
+  return %dq, %dk, %dv : !w, !w, !w
+}
+
+// CHECK-LABEL: @keys_and_sums
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 3>
+func.func @keys_and_sums(%q: !w, %k: !w, %v: !w, %o: !w, %lse: !l, %do: !w, %bias: !t) -> (!w, !w, !w, !t) {
+  %dq, %dk, %dv, %db = attn.attention_backward %q, %k, %v, %o, %lse, %do captures(%bias) {grad_captures = array<i64: 0>}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !t) {
+      %c = attn.capture_load %t[%h, %j] : !t
+      %y = arith.addf %x, %c : f32
+      attn.yield %y : f32
+    } pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !t) {
+      attn.capture_add %dy, %t[%h, %j] : !t
+      attn.yield %dy : f32
+    }
+    : (!w, !w, !w, !w, !l, !w, !t) -> (!w, !w, !w, !t)
+  return %dq, %dk, %dv, %db : !w, !w, !w, !t
+}
+
+// CHECK-LABEL: @temperatures
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 3>
+func.func @temperatures(%q: !w, %k: !w, %v: !w, %o: !w, %lse: !l, %do: !w, %scales: !b) -> (!w, !w, !w) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do captures(%scales)
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !b) {
+      %c = attn.capture_load %t[%h] : !b
+      %y = arith.mulf %x, %c : f32
+      attn.yield %y : f32
+    } pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !b) {
+      %c = attn.capture_load %t[%h] : !b
+      %y = arith.mulf %dy, %c : f32
+      attn.yield %y : f32
+    }
+    : (!w, !w, !w, !w, !l, !w, !b) -> (!w, !w, !w)
+  return %dq, %dk, %dv : !w, !w, !w
+}

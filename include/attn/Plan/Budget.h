@@ -99,7 +99,9 @@ struct Workload {
   bool hasDropout = false;
   bool hasIeeeProducts = false; // f32 without tensor cores
   bool isBackward = false;      // attn.attention_backward
-  bool hasPullback = false;     // there: of scores that are not only added to
+  /// There: the scores' gradient is not that of what they are made into, or
+  /// comes with sums of numbers that are read by position.
+  bool hasPullback = false;
   /// There: sums may be made in any order, so one program may have all
   /// products.
   bool inAnyOrder = false;

@@ -154,7 +154,7 @@ std::string attn::findDrawbackOfOne(AttentionBackwardOp op, PlanAttr plan) {
   // Beside five products of more columns there are no registers for what random
   // numbers and most score functions take.
   constexpr int64_t mostColumns = 128;
-  if (((op.hasPullback() && !isSoftcap(scored.getScore())) ||
+  if (((op.changesGradient() && !isSoftcap(scored.getScore())) ||
        scored.hasDropout()) &&
       countColumns(op) > mostColumns)
     return ("beside products of " + Twine(countColumns(op)) +

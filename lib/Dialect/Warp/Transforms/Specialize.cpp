@@ -554,10 +554,13 @@ void Specialization::run(std::string &reason) {
   for (Value ring : getUsedRings(consumer.getBodyBlock()))
     next[ring] = zero;
   countItems(consumer.getBodyBlock(), next);
-  // Nobody asks for the number after the last item.
-  for (auto &[ring, number] : next) {
-    Operation *sum = number.getDefiningOp<arith::AddIOp>();
-    if (!sum || !sum->use_empty())
+  // Nobody asks for the number after the last item, which rings may share.
+  SetVector<Operation *> sums;
+  for (auto &[ring, number] : next)
+    if (auto sum = number.getDefiningOp<arith::AddIOp>())
+      sums.insert(sum);
+  for (Operation *sum : sums) {
+    if (!sum->use_empty())
       continue;
     Operation *one = sum->getOperand(1).getDefiningOp();
     rewriter.eraseOp(sum);

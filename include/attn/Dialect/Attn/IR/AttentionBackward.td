@@ -214,6 +214,12 @@ def Attn_AttentionBackwardOp : Attn_Op<"attention_backward", [
     ::mlir::ArrayAttr getVariantsAttr() { return {}; }
     /// True when something else than dy goes back.
     bool hasPullback() { return !getPullback().empty(); }
+    /// Whether the gradient of the scores is another one than that of what the
+    /// score function makes of them, and not handed on as it is, as by a bias.
+    bool changesGradient() {
+      return hasPullback() && getPullback().front().getTerminator()->getOperand(0) !=
+                                  getPullback().getArgument(0);
+    }
     /// The number among d_captures of the gradient of a capture, if it has one.
     std::optional<unsigned> getGradientNumber(unsigned capture);
     /// The type of the gradient of a capture: its own, of rank 0 for a scalar.
