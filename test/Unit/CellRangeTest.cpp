@@ -151,6 +151,23 @@ TEST(CellRange, Casts) {
                                      "%y = arith.cmpi slt, %s, %c : i32\n");
 }
 
+// Shifts by as many bits as the head says; without a sign only of what has
+// none.
+TEST(CellRange, ShiftsByOneNumber) {
+  std::string bits = "%four = arith.constant 4 : i32\n"
+                     "%n = arith.addi %h, %four : i32\n";
+  for (const char *shift : {"arith.shrsi", "arith.shrui"})
+    expectBand(bits + "%a = " + shift + " %i, %n : i32\n" + "%c = " + shift +
+               " %j, %n : i32\n" + "%y = arith.cmpi eq, %a, %c : i32\n");
+  std::string difference = bits + "%d = arith.subi %i, %j : i32\n";
+  expectBand(difference + "%a = arith.shrsi %d, %n : i32\n" +
+             "%y = arith.cmpi slt, %a, %four : i32\n");
+  Mask mask(difference + "%a = arith.shrui %d, %n : i32\n" +
+            "%y = arith.cmpi slt, %a, %four : i32\n");
+  ASSERT_TRUE(mask);
+  EXPECT_FALSE(mask.look({16, 16}, 0, 0));
+}
+
 // A difference is known to be of either sign, and its root may be no number.
 TEST(CellRange, WhatMayBeNoNumber) {
   std::string f = distance;
@@ -250,13 +267,19 @@ private:
       break;
     }
     case 4: {
-      static const char *const masks[] = {"arith.andi", "arith.shrsi",
-                                          "arith.muli"};
+      const char *masks[] = {"arith.andi", "arith.shrsi", "arith.muli"};
       unsigned which = below(3);
       int value = which == 0   ? (1 << (1 + below(4))) - 1
                   : which == 1 ? int(below(4))
                                : int(below(9)) - 4;
       std::string c = constant(value, "i32");
+      if (which == 1 && below(2)) {
+        // As many bits as the head says.
+        c = integer("arith.andi %h, " + constant(3, "i32") + " : i32");
+        static const char *const shifts[] = {"arith.shrsi", "arith.shrui",
+                                             "arith.shli"};
+        masks[which] = shifts[below(3)];
+      }
       integer(std::string(masks[which]) + " " + a + ", " + c + " : i32");
       break;
     }

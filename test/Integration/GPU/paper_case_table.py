@@ -437,6 +437,30 @@ def decomposed_bias(torch, device, heads, length):
     return make, None, [of_rows, of_columns]
 
 
+@case()
+def span_of_query(torch, device, heads, length):
+    """Adaptive span (Sukhbaatar et al., 2019): each token says how many keys it sees, in int64."""
+    spans = torch.randint(16, 1024, (length,), generator=torch.Generator().manual_seed(3)).to(device)
+    return None, lambda: lambda b, h, q, k: (q >= k) & (q - k <= spans[q]), []
+
+
+@case()
+def two_slopes(torch, device, heads, length):
+    """ALiBi of an encoder: a slope of each head for what is before, and one for what is behind."""
+    before, behind = (torch.rand(heads, device=device) * 0.05 for _ in range(2))
+
+    def score(s, b, h, q, k):
+        return s - torch.where(q > k, before[h] * (q - k), behind[h] * (k - q))
+    return lambda: score, None, []
+
+
+@case()
+def soft_mask(torch, device, heads, length):
+    """Learned token pruning (Kim et al., 2022): keys are there with a probability."""
+    probability = torch.rand(length, device=device) * 0.9 + 0.1
+    return lambda: lambda s, b, h, q, k: s + torch.log(probability[k]), None, []
+
+
 @case(per="batch")
 def key_bias(torch, device, heads, length):
     """A penalty of each key, learned or of another network, as for tokens to be dropped."""

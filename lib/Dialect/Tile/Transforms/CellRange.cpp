@@ -245,8 +245,13 @@ std::optional<CellRange> CellRangeReader::boundInteger(Operation *op,
                    ? square(op, of[0])
                    : multiply(op, of[0], of[1]);
       })
-      .Case([&](arith::ShLIOp) -> Optional {
+      .Case<arith::ShLIOp, arith::ShRSIOp>([&](auto) -> Optional {
         if (!of[1].isOne())
+          return std::nullopt;
+        return increase(op, of);
+      })
+      .Case([&](arith::ShRUIOp) -> Optional {
+        if (!of[1].isOne() || !of[0].isNonNegative())
           return std::nullopt;
         return increase(op, of);
       })
