@@ -238,7 +238,8 @@ LogicalResult attn::tile::narrowComparison(RewriterBase &rewriter,
     limit = op.getLhs();
     predicate = attn::swapSides(predicate);
   }
-  if (!longer || predicate >= CmpIPredicate::ult || axes.isPerScore(limit))
+  // A lane has many scores of a row, and but two of a column.
+  if (!longer || predicate >= CmpIPredicate::ult || !axes.isPerRow(limit))
     return failure();
   Value position = longer.getIn();
   if (!position.getType().isInteger(32) || !isOfCoordinates(position, scores))

@@ -20,7 +20,10 @@
 //
 // x of 32 bits compared with v of 64, as captured numbers of PyTorch mostly
 // are, is compared with the nearest number to v that 32 bits hold: one number
-// of the row in place of two words for each score.
+// of the row in place of two words for each score. A window of its own for each
+// query, 8192 tokens, takes 0.82 (d = 64) and 0.85 (128) of the time (an H200).
+// Of numbers of the columns there is one for every two scores of a lane:
+// gradients at d = 64, with queries in columns, would take 1.12 times as long.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +61,8 @@ struct QuotientComparison {
 LogicalResult splitDistance(RewriterBase &rewriter, arith::CmpIOp op,
                             ScoresOp scores, const ValueAxes &axes);
 
-/// Replaces the comparison of a position, made longer, with a longer number
-/// that is not one of each score, in a region of `scores`; fails if it is none.
+/// Replaces the comparison of a position, made longer, with a longer number of
+/// the row, in a region of `scores`; fails if it is none.
 LogicalResult narrowComparison(RewriterBase &rewriter, arith::CmpIOp op,
                                ScoresOp scores, const ValueAxes &axes);
 
