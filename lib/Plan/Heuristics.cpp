@@ -172,7 +172,7 @@ static const Row sm80Rows[] = {
 // numbers, which spill with four warpgroups, and what is read by position, most
 // of which spills with 128 keys at d = 128. Numbers of each query or key arrive
 // beside the turns (InsertTurns.cpp): at d = 64 256 rows are 1.05 to 1.34 times
-// as fast as 192 x 64 without a mask, 192 x 96 1.07 to 1.08 times with a causal
+// as fast as 192 x 64 without a mask, 192 x 96 0.99 to 1.09 times with a causal
 // one; at d = 128 192 x 64 is 0.99 to 1.15 times as fast as 128 x 96 without,
 // 1.09 to 1.15 times as 128 x 64 with one, where numbers of each head want 128
 // keys (1.11; of an H200, 8192 tokens).

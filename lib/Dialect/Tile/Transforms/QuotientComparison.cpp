@@ -211,16 +211,17 @@ LogicalResult attn::tile::splitDistance(RewriterBase &rewriter,
 //===----------------------------------------------------------------------===//
 
 /// What is computed from coordinates and constants, and does not wrap around:
-/// neither the least number nor the greatest.
+/// neither the least number nor the greatest. Not of products, which are taken
+/// to be small, but need not be.
 static bool isOfCoordinates(Value value, ScoresOp scores) {
   if (isCoordinate(value, scores))
     return true;
   if (std::optional<int64_t> number = getIntegerConstant(value))
     return least < *number && *number < greatest;
   Operation *op = value.getDefiningOp();
-  return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp,
-                         arith::FloorDivSIOp, arith::DivSIOp, arith::RemSIOp,
-                         arith::ShRSIOp, math::AbsIOp>(op) &&
+  return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::FloorDivSIOp,
+                         arith::DivSIOp, arith::RemSIOp, arith::ShRSIOp,
+                         math::AbsIOp>(op) &&
          !getMaskIntegerSizes().mayWrap(op) &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
            return isOfCoordinates(operand, scores);

@@ -33,6 +33,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPINSERTTURNS
@@ -103,6 +104,13 @@ static bool collectMakers(Value value, Operation *place,
   return true;
 }
 
+/// The registers of a lane, of 32 bits.
+static int64_t countRegisters(FragType type) {
+  constexpr int64_t bits = 32;
+  return llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), bits) *
+         type.getLayout().numRegisters();
+}
+
 /// Rows of few numbers that the body reads from captured tensors, which nobody
 /// writes, stand before a turn.
 static void readAhead(RewriterBase &rewriter, Operation *turn) {
@@ -111,8 +119,7 @@ static void readAhead(RewriterBase &rewriter, Operation *turn) {
   for (auto gather : llvm::to_vector(body->getOps<GatherOp>())) {
     FragType type = gather.getResult().getType();
     SetVector<Operation *> makers;
-    if (type.getShape().front() != 1 ||
-        type.getLayout().numRegisters() >= manyRegisters ||
+    if (type.getShape().front() != 1 || countRegisters(type) >= manyRegisters ||
         !collectMakers(gather.getResult(), turn, makers))
       continue;
     for (Operation *maker : makers)
