@@ -9,6 +9,8 @@
 """What a node of a graph of PyTorch is called, what it views, and what writes to it."""
 
 import collections
+import functools
+import inspect
 import operator
 import re
 
@@ -126,20 +128,25 @@ class Graph:
         """The transforms of torch.func that a node is inside of: "vmap", "grad", "jvp"."""
         return self._transforms[node]
 
-    def writes(self, node, after, before):
-        """The writes to the memory of `node` between two positions."""
-        writes = self._writes.get(storage(node), ()) if self._writes else ()
-        return [write for write in writes if after < self.order[write] < before]
+    def _all_writes(self, node):
+        return self._writes.get(storage(node), ()) if self._writes else ()
+
+    def writes(self, node, reader, before):
+        """The writes to the memory of `node` that come before a node and after `reader`
+        has read it: its own is one of them."""
+        first, last = self.order[reader], self.order[before]
+        return [write for write in self._all_writes(node) if first <= self.order[write] < last]
 
     def resolve(self, node, at):
         """The node that holds what `node` holds where `at` reads it."""
-        writes = self.writes(node, self.order[node], self.order[at])
+        first, end = self.order[node], self.order[at]
+        writes = [write for write in self._all_writes(node) if first < self.order[write] < end]
         if not writes:
             return node
         last = writes[-1]
-        target = writes_to(last)[0]
-        a, b = value(node), value(target)
-        if a.shape != b.shape or a.stride() != b.stride() or value(last) is None:
+        target = next(target for target in writes_to(last) if storage(target) == storage(node))
+        a, b, made = value(node), value(target), value(last)
+        if a.shape != b.shape or a.stride() != b.stride() or not isinstance(made, torch.Tensor) or made.shape != a.shape:
             raise Unread("a tensor that is written to in part", last)
         return last
 
@@ -151,10 +158,28 @@ def writes_to(node):
     given = written_name(node)
     writes = (node.target in _IN_PLACE) or (given.endswith("_") and not given.endswith("__")
                                              and given not in ("and_", "or_", "not_", "is_", "requires_grad_"))
-    targets = [node.args[0]] if writes and node.args else []
-    out = node.kwargs.get("out")
-    targets += list(out) if isinstance(out, (tuple, list)) else [out] if out is not None else []
-    return [target for target in targets if is_tensor(target)]
+    place = _place_of_inplace(node.target)
+    writes = writes or known(node.kwargs.get("inplace", place is not None and argument(node, place, "inplace"))) is True
+    targets = [node.args[0] if node.args else node.kwargs.get("input")] if writes else []
+    targets.append(node.kwargs.get("out"))
+    schema = getattr(node.target, "_schema", None)
+    for number, described in enumerate(schema.arguments if schema is not None else ()):
+        if described.alias_info is not None and described.alias_info.is_write:
+            targets.append(argument(node, number, described.name))
+    targets = [each for target in targets for each in (target if isinstance(target, (tuple, list)) else [target])]
+    return list(dict.fromkeys(target for target in targets if is_tensor(target)))
+
+
+@functools.lru_cache(maxsize=None)
+def _place_of_inplace(function):
+    """At which place a function of PyTorch is told to write to its first argument."""
+    if not callable(function) or isinstance(function, torch._ops.OpOverload):
+        return None
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of C++
+        return None
+    return names.index("inplace") if "inplace" in names else None
 
 
 def storage(node):

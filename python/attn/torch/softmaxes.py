@@ -32,7 +32,8 @@ def as_softmax(node):
             scores, rest = exponent.args
             dim = _reduced_dim(rest, "logsumexp", scores)
             return None if dim is None else (scores, dim)
-    if kind == "div" and _is_plain(node) and nodes.name(node.args[0]) == "exp":
+    # What exp_() was of is not there any more.
+    if kind == "div" and _is_plain(node) and nodes.name(node.args[0]) == "exp" and not nodes.writes_to(node.args[0]):
         dim = _reduced_dim(node.args[1], "sum", node.args[0])
         return None if dim is None else (node.args[0].args[0], dim)
     return None

@@ -66,7 +66,7 @@ class Attention:
 
     def leaf(self, node, indices, at, body):
         """The element of a tensor that is an argument."""
-        writes = self.graph.writes(node, self.graph.order[at], self.graph.order[self.output])
+        writes = self.graph.writes(node, at, self.output)
         if writes:
             raise Unread("a tensor that is written to before its values are used", writes[0])
         held, steps, places, sizes = nodes.value(node), [], [], []

@@ -65,7 +65,7 @@ def walk(graph, node, indices, at):
                 if nodes.value(node.args[0]).dtype != dtype:
                     steps = (("cast", dtype), *steps)
                 node, at = node.args[0], node
-            elif kind in ("mul", "div") and not node.kwargs and not node.target == "mul_":
+            elif kind in ("mul", "div") and not node.kwargs and not nodes.writes_to(node):
                 first, second = node.args
                 if kind == "mul" and nodes.known(first) is not None:
                     first, second = second, first

@@ -321,7 +321,7 @@ class Outline(Attention):
                     raise Unread(f"{self._kv_heads['k']} heads of keys and {self._kv_heads['v']} of values")
                 steps, heads = (*steps, ("expand", 1, "h")), most
                 self._kv_heads[name] = most
-            if self.graph.writes(node, self.graph.order[self._operands[name].at], self.graph.order[self.output]):
+            if self.graph.writes(node, self._operands[name].at, self.output):
                 raise Unread("queries, keys or values that are written to before they are used")
             self.function.operand(name, node, steps, heads, self.canonical[dims[2]])
         self.function.read_sizes()
