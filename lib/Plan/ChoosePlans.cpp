@@ -191,12 +191,16 @@ static bool isImplied(const LaunchCondition &condition,
 static SmallVector<plan::PlanCase> pickCases(ScoredOp op,
                                              const plan::PlanRequest &request) {
   TargetKind kind = request.target;
+  plan::Workload workload = plan::getWorkload(op, kind);
+  auto pick = [&](const plan::Workload &limited) {
+    return plan::pick(limited, op->getContext(), kind);
+  };
   SmallVector<plan::PlanCase> cases =
-      plan::pickGradientPlans(op, plan::pick(op, kind));
+      plan::pickGradientPlans(op, pick(workload));
   plan::PlanCase others = cases.pop_back_val();
   for (const plan::SizeLimits &limits :
-       plan::listHeuristicLimits(plan::getWorkload(op), plan::getTarget(kind)))
-    cases.push_back({limits.condition(), plan::pick(op, kind, limits)});
+       plan::listHeuristicLimits(workload, plan::getTarget(kind)))
+    cases.push_back({limits.condition(), pick(limits.applyTo(workload))});
   cases.push_back(others);
   StringRef loops = optionalPasses[size_t(OptionalPass::LoopHeads)].name;
   if (!llvm::is_contained(request.passes.disabled, loops))

@@ -102,11 +102,8 @@ SmallVector<PlanAttr> plan::listSchedulers(PlanAttr plan) {
   return plans;
 }
 
-PlanAttr plan::pick(ScoredOp op, TargetKind target, const SizeLimits &limits) {
-  Workload workload = getWorkload(op);
-  workload.queries = limits.maxQueries.value_or(workload.queries);
-  workload.rows = limits.maxRows.value_or(workload.rows);
-  return pick(workload, op->getContext(), target);
+PlanAttr plan::pick(ScoredOp op, TargetKind target) {
+  return pick(getWorkload(op, target), op->getContext(), target);
 }
 
 PlanAttr plan::pick(const Workload &workload, MLIRContext *context,

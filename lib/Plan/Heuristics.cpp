@@ -53,6 +53,12 @@ struct Row {
   Row jvp() && { return isJvp = true, *this; }
   Row pullback(bool has) && { return hasPullback = has, *this; }
   Row inAnyOrder() && { return isInAnyOrder = true, *this; }
+  /// One of several for a mask that was run (Workload::visits): the one whose
+  /// time is the least counts, by what a key in a visited block takes of it, in
+  /// blocks of which a part is shown and in those of which all is.
+  Row visiting(double partial, double full) && {
+    return perPartial = partial, perFull = full, *this;
+  }
   Row upTo(int64_t queries) && { return limits.maxQueries = queries, *this; }
   /// With so few rows for each multiprocessor.
   Row rows(int64_t most) && { return limits.maxRows = most, *this; }
@@ -63,6 +69,10 @@ struct Row {
   Row turnEnds() && { return tiles.endsTakeTurns = true, *this; }
 
   bool takes(const Workload &workload) const {
+    return suits(workload) && (!isChosen() || findVisits(workload));
+  }
+  /// Whatever is known of its visits.
+  bool suits(const Workload &workload) const {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);
     int64_t dim = std::max(padHeadDim(workload.headDim), valueDim);
     return elementBytes == workload.elementBytes &&
@@ -92,6 +102,21 @@ struct Row {
            isWithin(workload.rows, limits.maxRows);
   }
 
+  /// By its time.
+  bool isChosen() const { return perFull != 0; }
+  const TileVisits *findVisits(const Workload &workload) const {
+    for (const TileVisits &visits : workload.visits)
+      if (visits.blockQ == tiles.blockQ && visits.blockK == tiles.blockK)
+        return &visits;
+    return nullptr;
+  }
+  double getTime(const Workload &workload) const {
+    // What a tile takes beside its blocks, in keys of a full one.
+    constexpr double ofTile = 70;
+    const TileVisits *visits = findVisits(workload);
+    return perPartial * visits->partial + perFull * (visits->full + ofTile);
+  }
+
   /// Is a size, 0 if it is not known, within its limit, if it has one?
   static bool isWithin(int64_t size, std::optional<int64_t> limit) {
     return !limit || (size > 0 && size <= *limit);
@@ -108,6 +133,7 @@ struct Row {
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
       hasPullback, readsByPosition;
   std::optional<int64_t> mostPeriods;
+  double perPartial = 0, perFull = 0;
   SizeLimits limits; // known to be at most
 };
 } // namespace
@@ -184,6 +210,16 @@ static const Row sm80Rows[] = {
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
 // (test/Benchmark/results/short-tiles.json).
 //
+// Masks of positions alone that are more than intervals are run for some
+// queries (MaskSample.cpp). What a key takes in blocks of which a part or all
+// is shown is a fit to 29 masks of papers and models, each with three tiles, at
+// d = 64 and 128 (an H200, 8192 tokens): the tile it names is 1.016 and 1.014
+// times as slow as the fastest of the three in geometric mean, the rows
+// below 1.059 and 1.049 times. The last 16 keys of each 128 are 1.42 times as
+// fast with 256 x 64 tiles as with 128 x 128 at d = 64; of an image's row and
+// column, of each 128th distance, and of landmarks 128 x 128 is 1.15 to 1.17
+// times as fast as 128 x 64 at d = 128.
+//
 // f32, of an H200: 32 rows for a warp split each key once for two products: 8 x
 // 16 heads of 1024 tokens take 0.71 (d = 112) to 0.91 (d = 64) of the time of
 // 16 rows. But a step of 64 x 32 takes half as long as one of 128 x 32: where
@@ -232,6 +268,9 @@ static const Row sm90Rows[] = {
     Row(2, 64, {256, 64, 16, 4, false}).softcap(),
     Row(2, 64, {192, 96, 12, 3, false}).score(true),
     Row(2, 64, {256, 64, 16, 4, false}).window().plain().noTurns(),
+    Row(2, 64, {192, 96, 12, 3, false}).plain().visiting(1.63, 1),
+    Row(2, 64, {256, 64, 16, 4, false}).plain().visiting(1.8, 1.03),
+    Row(2, 64, {128, 128, 8, 2, false}).plain().visiting(1.73, 1.16),
     Row(2, 56, {128, 128, 8, 2, false}).scattered(),
     Row(2, 56, {128, 128, 8, 2, false}).periods(4),
     Row(2, 56, {256, 64, 16, 4, false}),
@@ -264,6 +303,9 @@ static const Row sm90Rows[] = {
         .dropout(false)
         .upTo(5792)
         .turnEnds(),
+    Row(2, 128, {192, 64, 12, 2, false}).plain().visiting(1.14, 1),
+    Row(2, 128, {128, 128, 8, 2, false}).plain().visiting(1.07, 1.02),
+    Row(2, 128, {128, 64, 8, 4, false}).plain().visiting(1.21, 1.05),
     Row(2, 128, {128, 128, 8, 1, false}).half().score(false).dropout(false),
     Row(2, 128, {128, 128, 8, 1, false}).periods(1).score(false).dropout(false),
     Row(2, 128, {128, 64, 8, 4, false}).captures(true).blocks(1, 1),
@@ -523,10 +565,30 @@ static llvm::ArrayRef<Row> rowsOf(const Workload &workload,
 
 std::optional<Tiles> plan::lookupHeuristic(const Workload &workload,
                                            const TargetInfo &target) {
-  for (const Row &row : rowsOf(workload, target))
-    if (row.takes(workload))
+  const Row *first = nullptr;
+  for (const Row &row : rowsOf(workload, target)) {
+    if (first && !row.isChosen())
+      break;
+    if (!row.takes(workload))
+      continue;
+    if (!row.isChosen())
       return row.tiles;
-  return std::nullopt;
+    if (!first || row.getTime(workload) < first->getTime(workload))
+      first = &row;
+  }
+  if (!first)
+    return std::nullopt;
+  return first->tiles;
+}
+
+bool plan::asksForVisits(const Workload &workload, const TargetInfo &target) {
+  for (const Row &row : rowsOf(workload, target)) {
+    if (row.isChosen() && row.suits(workload))
+      return true;
+    if (row.limits == SizeLimits() && row.takes(workload))
+      return false;
+  }
+  return false;
 }
 
 SmallVector<SizeLimits> plan::listHeuristicLimits(const Workload &workload,
@@ -538,11 +600,12 @@ SmallVector<SizeLimits> plan::listHeuristicLimits(const Workload &workload,
     if ((limits.maxQueries && workload.queries != 0) ||
         (limits.maxRows && workload.rows != 0))
       continue;
-    Workload limited = workload;
-    limited.queries = limits.maxQueries.value_or(workload.queries);
-    limited.rows = limits.maxRows.value_or(workload.rows);
-    if (limits != SizeLimits() && row.takes(limited) &&
-        !llvm::is_contained(all, limits))
+    if (limits == SizeLimits()) {
+      if (row.takes(workload))
+        break; // whatever the sizes are
+      continue;
+    }
+    if (row.takes(limits.applyTo(workload)) && !llvm::is_contained(all, limits))
       all.push_back(limits);
   }
   llvm::sort(all, [](const SizeLimits &a, const SizeLimits &b) {

@@ -9,6 +9,7 @@
 
 #include "attn/Plan/Plan.h"
 
+#include "MaskSample.h"
 #include "MaskShape.h"
 #include "attn/Dialect/Attn/IR/ArgumentAttributes.h"
 #include "attn/Dialect/Attn/IR/BlockGrain.h"
@@ -179,6 +180,14 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   if (!ShapedType::isDynamicShape(outer))
     workload.rows =
         llvm::divideCeil(ShapedType::getNumElements(outer), multiprocessors);
+  return workload;
+}
+
+plan::Workload plan::getWorkload(ScoredOp op, TargetKind target) {
+  Workload workload = getWorkload(op);
+  if (op.hasMask() && !op.getVariantsAttr() &&
+      asksForVisits(workload, getTarget(target)))
+    workload.visits = sampleMask(op.getMask());
   return workload;
 }
 

@@ -79,7 +79,7 @@ func.func @prefix(%q: !t, %k: !t, %lengths: tensor<?xi32>) -> !t {
 
 // One condition bounds them from above, the other from below.
 // CHECK-LABEL: func.func @first_and_near
-// CHECK: block_q = 128, block_k = 128
+// CHECK: block_q = 192, block_k = 96
 func.func @first_and_near(%q: !t, %k: !t) -> !t {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -95,7 +95,7 @@ func.func @first_and_near(%q: !t, %k: !t) -> !t {
 }
 
 // CHECK-LABEL: func.func @every_fourth
-// CHECK: block_q = 128, block_k = 128
+// CHECK: block_q = 192, block_k = 96
 func.func @every_fourth(%q: !t, %k: !t) -> !t {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -111,7 +111,7 @@ func.func @every_fourth(%q: !t, %k: !t) -> !t {
 
 // The same remainder, as Python's // gives it.
 // CHECK-LABEL: func.func @every_fourth_by_division
-// CHECK: block_q = 128, block_k = 128
+// CHECK: block_q = 192, block_k = 96
 func.func @every_fourth_by_division(%q: !t, %k: !t) -> !t {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -199,7 +199,7 @@ func.func @documents_or_first(%q: !t, %k: !t, %ids: tensor<?xi32>) -> !t {
 
 // Two remainders of both positions: a tile of queries sees all columns.
 // CHECK-LABEL: func.func @neighbourhood
-// CHECK: block_q = 128, block_k = 128
+// CHECK: block_q = 192, block_k = 96
 func.func @neighbourhood(%q: !t, %k: !t) -> !t {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -216,7 +216,7 @@ func.func @neighbourhood(%q: !t, %k: !t) -> !t {
 }
 
 // CHECK-LABEL: func.func @wide_neighbourhood
-// CHECK: block_q = 128, block_k = 64
+// CHECK: block_q = 128, block_k = 128
 func.func @wide_neighbourhood(%q: !wide, %k: !wide) -> !wide {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -249,7 +249,7 @@ func.func @wide_half_of_eight(%q: !wide, %k: !wide) -> !wide {
 
 // The last keys of every 128: half of the blocks of 64 show none.
 // CHECK-LABEL: func.func @wide_last_of_128
-// CHECK: block_q = 128, block_k = 64
+// CHECK: block_q = 192, block_k = 64
 func.func @wide_last_of_128(%q: !wide, %k: !wide) -> !wide {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -387,7 +387,7 @@ func.func @map_of_keys(%q: !t, %k: !t, %map: tensor<?x?xi32>) -> !t {
 
 // Differences of several remainders: a neighbourhood in three dimensions.
 // CHECK-LABEL: func.func @neighbourhood_3d
-// CHECK: block_q = 128, block_k = 128
+// CHECK: block_q = 192, block_k = 96
 func.func @neighbourhood_3d(%q: !t, %k: !t) -> !t {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {

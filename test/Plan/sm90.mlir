@@ -70,12 +70,13 @@ func.func @d96_short_half(%q: tensor<2x8x1024x96xbf16>) -> tensor<2x8x1024x96xbf
   return %o : tensor<2x8x1024x96xbf16>
 }
 
-// A window without an end on the right and one with, and masks of two comparisons
-// and of one that hides a key.
+// A window without an end on the right and one with, a mask of two comparisons,
+// which is run, and one that hides a key.
 // CHECK-LABEL: func.func @d128_windows
 // CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
 // CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 64, warps = 12, stages = 4, without = ["warp-insert-turns"]>
-// CHECK-COUNT-2: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
 func.func @d128_windows(%q: !q128, %k: !q128) -> (!q128, !q128, !q128, !q128) {
   %o, %lse = attn.attention %q, %k, %k {variants = [#attn.window<left = 9>]} : (!q128, !q128, !q128) -> (!q128, !lse)
   %o1, %lse1 = attn.attention %q, %k, %k {variants = [#attn.causal, #attn.window<left = 9>]} : (!q128, !q128, !q128) -> (!q128, !lse)

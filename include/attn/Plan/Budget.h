@@ -51,6 +51,13 @@
 
 namespace attn::plan {
 
+/// Keys in the blocks that tiles of a size visit, of each query: in blocks of
+/// which the mask shows a part, and in those of which it shows all.
+struct TileVisits {
+  int64_t blockQ = 0, blockK = 0;
+  double partial = 0, full = 0;
+};
+
 /// What of an attention the choice of a plan depends on.
 struct Workload {
   int64_t headDim = 0;
@@ -73,6 +80,9 @@ struct Workload {
     return queryGrain != 1 && keyGrain != 1 && queryGrain % queries == 0 &&
            keyGrain % keys == 0;
   }
+  /// What tiles of some sizes visit; empty: that is about the same, or not
+  /// known.
+  std::vector<TileVisits> visits = {};
   /// So many remainders say which of every few keys the mask shows; 0: it shows
   /// others, or that is not known.
   int64_t periods = 0;
@@ -121,6 +131,12 @@ struct SizeLimits {
   std::optional<int64_t> maxQueries, maxRows;
 
   LaunchCondition condition() const;
+  /// As many queries and rows as there may be.
+  Workload applyTo(Workload workload) const {
+    workload.queries = maxQueries.value_or(workload.queries);
+    workload.rows = maxRows.value_or(workload.rows);
+    return workload;
+  }
   bool operator==(const SizeLimits &other) const {
     return maxQueries == other.maxQueries && maxRows == other.maxRows;
   }

@@ -22,6 +22,9 @@
 namespace attn::plan {
 
 Workload getWorkload(ScoredOp op);
+/// With what tiles of a target visit, where its table asks for that: the mask
+/// is run, which takes some milliseconds.
+Workload getWorkload(ScoredOp op, TargetKind target);
 Tiles getTiles(PlanAttr plan);
 const TargetInfo &getTarget(TargetKind target);
 
@@ -65,8 +68,7 @@ Estimate estimate(const Workload &workload, PlanAttr plan);
 
 /// The measured choice for such an operation if the table has one that is
 /// legal, else the legal plan with the lowest estimate. Null if none is legal.
-/// With `limits` as if these were known of the operation's sizes.
-PlanAttr pick(ScoredOp op, TargetKind target, const SizeLimits &limits = {});
+PlanAttr pick(ScoredOp op, TargetKind target);
 PlanAttr pick(const Workload &workload, MLIRContext *context,
               TargetKind target);
 
@@ -109,6 +111,9 @@ PlanAttr pickSparing(const Workload &workload, PlanAttr plan, PlanAttr spilling,
 /// The table of measured choices: the row for a workload, not checked.
 std::optional<Tiles> lookupHeuristic(const Workload &workload,
                                      const TargetInfo &target);
+
+/// Whether the row for a workload depends on what tiles visit.
+bool asksForVisits(const Workload &workload, const TargetInfo &target);
 
 /// Up to which sizes, where they are only known at launch, the table has
 /// another row for such a workload than for larger ones: few rows first, then

@@ -121,6 +121,7 @@ private:
   }
   std::optional<State> evaluate(int64_t query, int64_t key);
   std::optional<State> evaluate(int64_t query, int64_t key, MaskCell size);
+  Value assume(Value value);
 
   /// Of the sequence that is looked at.
   static constexpr int64_t length = 8192;
@@ -153,6 +154,17 @@ std::optional<Sampler::State> Sampler::evaluate(int64_t query, int64_t key) {
   return all;
 }
 
+/// What an integer of data may be that is the same for all queries and keys:
+/// most are lengths. Conditions say which of several masks is meant.
+Value Sampler::assume(Value value) {
+  if (!value.getType().isIntOrIndex() || value.getType().isInteger(1) ||
+      matchPattern(value, m_Constant()))
+    return value;
+  return arith::ConstantOp::create(
+      rewriter, value.getLoc(),
+      rewriter.getIntegerAttr(value.getType(), length * 5 / 8));
+}
+
 /// Of so many pairs from the given one on.
 std::optional<Sampler::State> Sampler::evaluate(int64_t query, int64_t key,
                                                 MaskCell size) {
@@ -165,8 +177,9 @@ std::optional<Sampler::State> Sampler::evaluate(int64_t query, int64_t key,
     arguments.push_back(arith::ConstantOp::create(
         rewriter, end->getLoc(),
         rewriter.getIntegerAttr(argument.getType(), number)));
-  std::optional<CellRange> range = CellRangeReader(rewriter, region, size)
-                                       .read(arguments, end->getOperand(0));
+  CellRangeReader reader(rewriter, region, size);
+  reader.ofScalar = [&](Value value) { return assume(value); };
+  std::optional<CellRange> range = reader.read(arguments, end->getOperand(0));
   std::optional<State> state;
   if (range) {
     APInt some, each;
@@ -178,6 +191,32 @@ std::optional<Sampler::State> Sampler::evaluate(int64_t query, int64_t key,
   while (end->getPrevNode() != before)
     rewriter.eraseOp(end->getPrevNode());
   return state;
+}
+
+/// What a mask costs, in blocks without one: these take about ten instructions
+/// for each score. What is of keys alone serves two queries of a thread.
+static double estimatePrice(Block &mask) {
+  constexpr double least = 0.5, ofPair = 0.1, ofKey = ofPair / 2;
+  DenseSet<Value> ofQueries = {mask.getArgument(2)},
+                  ofKeys = {mask.getArgument(3)};
+  double price = 0;
+  for (Operation &op : mask.without_terminator()) {
+    auto isOf = [&](const DenseSet<Value> &values) {
+      return llvm::any_of(op.getOperands(), [&](Value operand) {
+        return values.contains(operand);
+      });
+    };
+    bool isOfQuery = isOf(ofQueries), isOfKey = isOf(ofKeys);
+    for (Value result : op.getResults()) {
+      if (isOfQuery)
+        ofQueries.insert(result);
+      if (isOfKey)
+        ofKeys.insert(result);
+    }
+    if (isOfKey)
+      price += isOfQuery ? ofPair : ofKey;
+  }
+  return std::max(least, price);
 }
 
 std::optional<Visits> Sampler::look(int64_t tile) {
@@ -219,11 +258,11 @@ std::optional<Visits> Sampler::look(int64_t tile) {
     visits.wasted += std::distance(states.begin(), first);
   if (!hasUpper)
     visits.wasted += std::distance(last, states.end()) - 1;
-  // Masks that are evaluated in vain, at about half the price of a block.
+  // Masks that are evaluated in vain.
   if (llvm::any_of(set.masked, [](const BlockInterval &interval) {
         return interval.constraints.empty();
       }))
-    visits.wasted += 0.5 * llvm::count(states, State::Full);
+    visits.wasted += estimatePrice(region) * llvm::count(states, State::Full);
   return visits;
 }
 
@@ -247,9 +286,13 @@ bool attn::tile::isLooselyBounded(RewriterBase &rewriter, ScoresOp scores,
     numConstraints += interval.constraints.size();
   if (numConstraints > mostConstraints)
     return sampler.canLook();
+  // Not all of them where a period of the mask begins: every fourth tile of 128
+  // rows has a query that sees everything where each 512th does.
+  constexpr int64_t numSamples = 4;
   Visits all;
-  for (int64_t part : {1, 4, 7}) {
-    std::optional<Visits> visits = sampler.look(sampler.numTiles() * part / 8);
+  for (int64_t sample = 0; sample < numSamples; ++sample) {
+    int64_t middle = sampler.numTiles() * (2 * sample + 1) / (2 * numSamples);
+    std::optional<Visits> visits = sampler.look(middle + sample);
     if (!visits)
       return false;
     all.needed += visits->needed;

@@ -309,6 +309,8 @@ std::optional<CellRange> CellRangeReader::bound(Operation *op,
 std::optional<CellRange> CellRangeReader::find(Value value) const {
   if (value.getParentBlock() == &region)
     return known.lookup(value);
+  if (ofScalar)
+    value = ofScalar(value);
   CellRange range = {value, value};
   describeConstant(value, range);
   return range;

@@ -64,6 +64,9 @@ public:
   /// alone, or on keys alone. Booleans without a range may then be either.
   std::function<CellRange(Value value, bool isOfQueries)> ofData;
 
+  /// If set: what a value stands for that is not of the region.
+  std::function<Value(Value value)> ofScalar;
+
   /// Of `root`, in the cell that begins with the positions in `arguments`,
   /// which stand for those of the region.
   std::optional<CellRange> read(ValueRange arguments, Value root);
