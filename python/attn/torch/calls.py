@@ -51,9 +51,11 @@ class Calls(TorchFunctionMode):
             kwargs = {**kwargs, "device": None}  # a number, wherever it would lie
         before, tracer.called = tracer.called, resolve_name(function) or getattr(function, "__name__", None)
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
         finally:
             tracer.called = before
+        tracer.steps.add(function, args, kwargs, result)
+        return result
 
 
 def _where(tracer, is_method, args, kwargs):

@@ -220,7 +220,7 @@ class Writer(expression.Lines):
             b = self.integer("minimum", self.integer("maximum", b, -most, dtype), most, dtype)
             b = self.typed(b, "i32")
         if not fits(self.range(a)) or not fits(self.range(b)):
-            raise TypeError("wanted an int32 over an integer where the divisor is no constant: use .int()")
+            return self._divide_wide(name, a, b)
         if self.range(b)[0] < 0:
             negative = self.compare("lt", b, 0)
             a, b = (self.where(negative, self.integer("sub", 0, x, i32), x, i32) for x in (a, b))
@@ -242,6 +242,28 @@ class Writer(expression.Lines):
             quotient = self.where(up, self.integer("add", quotient, 1, i32), quotient, i32)
         low, high = self.range(a)
         return self.ranged(self.typed(quotient, "i32"), (min(low, 0, -high), max(high, 0, -low))), rest
+
+    def _divide_wide(self, name, a, b):
+        """The same of 64 bits. Each part leaves 2**-20 of the dividend; the first one is less
+        than the quotient, so that none is beyond 64 bits."""
+        i64 = torch.int64
+        a, b = self.typed(a, "i64"), self.typed(b, "i64")
+        self.is_wide = True
+        negative = self.compare("lt", b, 0)
+        a, b = (self.where(negative, self.integer("sub", 0, x, i64), x, i64) for x in (a, b))
+        reciprocal = 1.0 / self.typed(b, "f32")
+        quotient, rest = 0, a
+        for factor in (1 - 2.0**-20, 1.0, 1.0, 1.0):
+            part = self.ranged((self.typed(rest, "f32") * reciprocal * factor).to("i64"), LIMITS[i64])
+            quotient = self.integer("add", quotient, part, i64)
+            rest = self.integer("sub", rest, self.integer("mul", part, b, i64), i64)
+        for test, step in ((self.compare("lt", rest, 0), -1), (self.compare("ge", rest, b), 1)):
+            quotient = self.where(test, self.integer("add", quotient, step, i64), quotient, i64)
+            rest = self.where(test, self.integer("sub" if step > 0 else "add", rest, b, i64), rest, i64)
+        if name == "truncdiv":
+            up = self.logic("and", self.compare("lt", a, 0), self.compare("ne", rest, 0))
+            quotient = self.where(up, self.integer("add", quotient, 1, i64), quotient, i64)
+        return quotient, rest
 
     def _remainder_by_data(self, name, a, b, dtype):
         low, high = self.range(b)

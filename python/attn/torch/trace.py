@@ -27,6 +27,7 @@ import torch
 from . import fingerprint, likeness
 from .captures import Region
 from .scalars import NAMES
+from .steps import Step
 from .tracer import TraceError, traced  # noqa: F401: who traces catches it
 
 
@@ -157,22 +158,31 @@ class KeptRegions:
             for name, _, number, maker in one.captures if one else ():
                 if name not in names:
                     names.add(name)
-                    source = leaves[number] if isinstance(number, int) else number
+                    source = _source(number, leaves, {})
                     self._makers.append((number, None if maker(source) is source else maker))
 
     def filled(self, leaves):
         """The regions, with the tensors that these functions reach."""
-        return [one and one.filled(leaves) for one in self._kept]
+        made = {}
+        return [one and one.filled(leaves, made) for one in self._kept]
 
     def tensors(self, leaves):
         """Those that the regions capture, each name once."""
-        sources = [(leaves[number] if isinstance(number, int) else number, maker) for number, maker in self._makers]
+        made = {}
+        sources = [(_source(number, leaves, made), maker) for number, maker in self._makers]
         return [source if maker is None else maker(source) for source, maker in sources]
 
 
+def _source(number, leaves, made):
+    """A leaf by its number, what a Step makes of leaves, or the tensor itself."""
+    if isinstance(number, int):
+        return leaves[number]
+    return number.make(leaves, made) if isinstance(number, Step) else number
+
+
 class _Kept(NamedTuple):
-    """A Region whose tensors are the function's: (name, type, number of the leaf or
-    the tensor that the function always makes, maker)."""
+    """A Region whose tensors are the function's: (name, type, number of the leaf, the Step
+    that makes it of leaves, or the tensor that the function always makes, maker)."""
 
     lines: str
     captures: List[tuple]
@@ -183,15 +193,18 @@ class _Kept(NamedTuple):
         captures = []
         for (name, type, _), source, maker in zip(region.captures, region.sources, region.makers):
             number = next((number for number, leaf in enumerate(leaves) if leaf is source), None)
-            if number is None:
-                if not any(tracer.captures.is_constant(source) for tracer in tracers):
-                    return False
+            if number is None and any(tracer.captures.is_constant(source) for tracer in tracers):
                 number = source
+            if number is None:
+                steps = (tracer.steps.of(source, leaves, tracer.captures.is_constant) for tracer in tracers)
+                number = next((step for step in steps if step is not None), None)
+            if number is None:
+                return False
             captures.append((name, type, number, maker))
         return _Kept(region.lines, captures)
 
-    def filled(self, leaves):
-        sources = [leaves[number] if isinstance(number, int) else number for _, _, number, _ in self.captures]
+    def filled(self, leaves, made):
+        sources = [_source(number, leaves, made) for _, _, number, _ in self.captures]
         captures = [(name, type, maker(source))
                     for (name, type, _, maker), source in zip(self.captures, sources)]
         return Region(self.lines, captures, sources, [maker for *_, maker in self.captures])

@@ -26,6 +26,7 @@ from . import aten, symbols
 from .calls import Calls, Operations
 from .captures import POSITIONS, Captures
 from .scalars import Value, Writer
+from .steps import Steps
 from .symbols import Symbol
 
 _ARGUMENTS = {"score": ("score", *POSITIONS), "mask": tuple(POSITIONS)}
@@ -95,6 +96,7 @@ class Tracer:
         self.writer = Writer()
         self.captures = Captures(self, device)
         self.is_repeatable = True  # nothing was asked for its elements
+        self.steps = Steps()  # by which the function made tensors of others
         self.called = None  # what the function called last
 
     def arguments(self, sizes=None):

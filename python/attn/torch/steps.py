@@ -1,0 +1,99 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""How a function of scores or masks makes tensors of those that it captures, as in
+offsets[0] or pages.unbind(-1): done again for other tensors, without calling the
+function.
+"""
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+_IN_PLACE = {f"__{name}__" for name in ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "iand", "ior",
+                                        "ixor", "ipow", "ilshift", "irshift", "imatmul", "delitem", "set")}
+
+
+def _writes(function, kwargs):
+    name = getattr(function, "__name__", "")
+    return name in _IN_PLACE or name.endswith("_") and not name.endswith("__") or bool(kwargs.get("inplace")) or \
+        kwargs.get("out") is not None
+
+
+class Step:
+    """One call of a function of PyTorch, or one of its results."""
+
+    def __init__(self, function, spec, flat, sources):
+        self._function, self._spec, self._flat, self._sources = function, spec, flat, sources
+
+    def make(self, leaves, made):
+        """The tensor, of these leaves; `made` has what other steps made of them."""
+        if self not in made:
+            flat = list(self._flat)
+            for position, source in self._sources:
+                flat[position] = leaves[source] if isinstance(source, int) else source.make(leaves, made)
+            args, kwargs = tree_unflatten(flat, self._spec)
+            made[self] = self._function(*args, **kwargs)
+        return made[self]
+
+
+class Part(Step):
+    """One of several results of a step."""
+
+    def __init__(self, step, number):
+        self._step, self._number = step, number
+
+    def make(self, leaves, made):
+        return self._step.make(leaves, made)[self._number]
+
+
+class Steps:
+    """The calls of one call of a function, but for those with positions or scores."""
+
+    def __init__(self):
+        self._calls, self._steps = [], {}
+        self._is_in_order = True  # nothing is written to
+
+    def add(self, function, args, kwargs, result):
+        several = result if isinstance(result, (tuple, list)) else [result]
+        if _writes(function, kwargs):
+            self._is_in_order = False
+        elif any(isinstance(x, torch.Tensor) for x in several):
+            self._calls.append((function, args, kwargs, result))
+
+    def of(self, tensor, leaves, is_constant):
+        """The Step that makes a tensor of leaves and of what is_constant knows, or None."""
+        if not self._is_in_order:
+            return None
+        for call in self._calls:
+            result = call[3]
+            if result is tensor:
+                return self._step(call, leaves, is_constant)
+            if isinstance(result, (tuple, list)) and any(x is tensor for x in result):
+                step = self._step(call, leaves, is_constant)
+                return step and Part(step, next(n for n, x in enumerate(result) if x is tensor))
+        return None
+
+    def _step(self, call, leaves, is_constant):
+        if id(call) not in self._steps:
+            function, args, kwargs, _ = call
+            flat, spec = tree_flatten((args, kwargs))
+            sources = []
+            for position, x in enumerate(flat):
+                if not isinstance(x, torch.Tensor):
+                    continue
+                source = next((number for number, leaf in enumerate(leaves) if leaf is x), None)
+                if source is None:
+                    source = self.of(x, leaves, is_constant)
+                if source is None and is_constant(x):
+                    continue
+                if source is None:
+                    return None
+                flat[position] = None
+                sources.append((position, source))
+            self._steps[id(call)] = Step(function, spec, flat, sources)
+        return self._steps[id(call)]
