@@ -537,7 +537,7 @@ def test_what_depends_on_elements_is_not_remembered():
         assert f"{4 * value:.17e}" in asks.lines().lines
         assert (computes.lines().captures[0][2] == 2 * value).all()
         assert f"constant {int(value) + 2} :" in divides.lines(torch.tensor(int(value) + 2)).lines
-    assert asks.calls == computes.calls == divides.calls == 2
+    assert asks.calls == divides.calls == 2 and computes.calls == 1  # which PyTorch computes again
 
 
 def test_sizes_matter_where_they_make_it_shorter():
