@@ -539,9 +539,11 @@ FailureOr<BlockMap> attn::tile::buildBlockMap(RewriterBase &rewriter,
   MaskCell block = {program->rows().count, program->columns().count};
   if (program->isTransposed())
     std::swap(block.queries, block.keys);
-  CellBounds bounds(rewriter, scores, block);
-  if (bounds)
-    return build(&bounds, nullptr);
+  if (!hasLooseRanges(rewriter, scores, block, program->isTransposed())) {
+    CellBounds bounds(rewriter, scores, block);
+    if (bounds)
+      return build(&bounds, nullptr);
+  }
   CellBounds dataBounds(rewriter, scores, block, /*withData=*/true);
   return build(nullptr, dataBounds ? &dataBounds : nullptr);
 }

@@ -11,6 +11,7 @@
 
 #include "Divisors.h"
 
+#include "attn/Dialect/Attn/IR/MaskRunner.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include <numeric>
@@ -103,16 +104,18 @@ public:
   Sampler(RewriterBase &rewriter, ScoresOp scores, MaskCell block,
           const VisitSet &set, bool isOverQueries)
       : rewriter(rewriter), region(scores.getMask().front()), block(block),
-        cell(chooseCell(region, block)), set(set),
-        isOverQueries(isOverQueries) {}
+        cell(chooseCell(region, block)), set(set), isOverQueries(isOverQueries),
+        runner(region, length, isOverQueries, assumedLength),
+        isRun(runner.start(/*head=*/0)) {}
 
   /// Nothing where more than positions tell.
   std::optional<Visits> look(int64_t tile);
-  bool canLook() { return evaluate(0, 0, block).has_value(); }
+  bool canLook() { return isRun || evaluate(0, 0, block).has_value(); }
+  /// How many blocks of a tile are shown in part, or seem so: to who evaluates
+  /// each pair, and to who knows ranges only.
+  std::optional<std::pair<int64_t, int64_t>> countPartial(int64_t tile);
 
-  int64_t numTiles() const {
-    return length / (isOverQueries ? block.keys : block.queries);
-  }
+  SmallVector<int64_t> chooseTiles() const;
 
 private:
   enum class State { Empty, Partial, Full };
@@ -121,18 +124,34 @@ private:
   }
   std::optional<State> evaluate(int64_t query, int64_t key);
   std::optional<State> evaluate(int64_t query, int64_t key, MaskCell size);
+  std::optional<State> evaluateBlock(int64_t tile, int64_t number);
   Value assume(Value value);
+  SmallVector<State> run(int64_t tile);
+  std::optional<SmallVector<State>> findStates(int64_t tile);
 
-  /// Of the sequence that is looked at.
-  static constexpr int64_t length = 8192;
+  /// Of the sequence that is looked at, and what its length in data may be.
+  static constexpr int64_t length = 8192, assumedLength = length * 5 / 8;
 
   RewriterBase &rewriter;
   Block &region;
   MaskCell block, cell;
   const VisitSet &set;
   bool isOverQueries;
+  attn::MaskRunner runner;
+  bool isRun;
 };
 } // namespace
+
+/// Not all of them where a period of the mask begins: every fourth tile of 128
+/// rows has a query that sees everything where each 512th does.
+SmallVector<int64_t> Sampler::chooseTiles() const {
+  constexpr int64_t numSamples = 4;
+  int64_t numTiles = length / (isOverQueries ? block.keys : block.queries);
+  SmallVector<int64_t> tiles;
+  for (int64_t sample = 0; sample < numSamples; ++sample)
+    tiles.push_back(numTiles * (2 * sample + 1) / (2 * numSamples) + sample);
+  return tiles;
+}
 
 /// A block that lies across groups of what positions are divided by has ranges
 /// that say nothing: its parts tell, most of which lie in one group.
@@ -162,7 +181,7 @@ Value Sampler::assume(Value value) {
     return value;
   return arith::ConstantOp::create(
       rewriter, value.getLoc(),
-      rewriter.getIntegerAttr(value.getType(), length * 5 / 8));
+      rewriter.getIntegerAttr(value.getType(), assumedLength));
 }
 
 /// Of so many pairs from the given one on.
@@ -219,19 +238,70 @@ static double estimatePrice(Block &mask) {
   return std::max(least, price);
 }
 
-std::optional<Visits> Sampler::look(int64_t tile) {
+/// Of the blocks of a tile, by some of its rows, among them the first and the
+/// last.
+SmallVector<Sampler::State> Sampler::run(int64_t tile) {
+  constexpr int64_t numRows = 48;
+  int64_t rows = isOverQueries ? block.keys : block.queries;
+  int64_t size = isOverQueries ? block.queries : block.keys;
+  int64_t looked = std::min(rows, numRows);
+  SmallVector<int64_t> counts(length / size, 0);
+  for (int64_t number = 0; number < looked; ++number) {
+    int64_t row = number * (rows - 1) / std::max<int64_t>(looked - 1, 1);
+    ArrayRef<int32_t> shown = runner.run(tile * rows + row);
+    for (auto [place, count] : llvm::enumerate(counts))
+      count += shown.size() == 1
+                   ? shown[0] * size
+                   : llvm::sum_of(shown.slice(place * size, size), int64_t(0));
+  }
+  return llvm::map_to_vector(counts, [&](int64_t count) {
+    return count == 0               ? State::Empty
+           : count == looked * size ? State::Full
+                                    : State::Partial;
+  });
+}
+
+/// By ranges.
+std::optional<Sampler::State> Sampler::evaluateBlock(int64_t tile,
+                                                     int64_t number) {
+  return isOverQueries ? evaluate(number * block.queries, tile * block.keys)
+                       : evaluate(tile * block.queries, number * block.keys);
+}
+
+std::optional<SmallVector<Sampler::State>> Sampler::findStates(int64_t tile) {
+  if (isRun)
+    return run(tile);
   int64_t numBlocks = length / (isOverQueries ? block.queries : block.keys);
   SmallVector<State> states;
   // Blocks that are looked at in parts are some of them, in no usual period.
   int64_t step = isAcross() ? 3 : 1;
   for (int64_t number = 0; number < numBlocks; number += step) {
-    std::optional<State> state =
-        isOverQueries ? evaluate(number * block.queries, tile * block.keys)
-                      : evaluate(tile * block.queries, number * block.keys);
+    std::optional<State> state = evaluateBlock(tile, number);
     if (!state)
       return std::nullopt;
     states.push_back(*state);
   }
+  return states;
+}
+
+std::optional<std::pair<int64_t, int64_t>> Sampler::countPartial(int64_t tile) {
+  if (!isRun)
+    return std::nullopt;
+  int64_t exact = 0, byRanges = 0;
+  for (auto [number, state] : llvm::enumerate(run(tile))) {
+    bool isPartial = state == State::Partial;
+    exact += isPartial;
+    // What is partial is not told to be otherwise.
+    byRanges += isPartial || evaluateBlock(tile, number) == State::Partial;
+  }
+  return std::make_pair(exact, byRanges);
+}
+
+std::optional<Visits> Sampler::look(int64_t tile) {
+  std::optional<SmallVector<State>> found = findStates(tile);
+  if (!found)
+    return std::nullopt;
+  const SmallVector<State> &states = *found;
   auto isSeen = [](State state) { return state != State::Empty; };
   auto first = llvm::find_if(states, isSeen);
   if (first == states.end())
@@ -286,13 +356,9 @@ bool attn::tile::isLooselyBounded(RewriterBase &rewriter, ScoresOp scores,
     numConstraints += interval.constraints.size();
   if (numConstraints > mostConstraints)
     return sampler.canLook();
-  // Not all of them where a period of the mask begins: every fourth tile of 128
-  // rows has a query that sees everything where each 512th does.
-  constexpr int64_t numSamples = 4;
   Visits all;
-  for (int64_t sample = 0; sample < numSamples; ++sample) {
-    int64_t middle = sampler.numTiles() * (2 * sample + 1) / (2 * numSamples);
-    std::optional<Visits> visits = sampler.look(middle + sample);
+  for (int64_t tile : sampler.chooseTiles()) {
+    std::optional<Visits> visits = sampler.look(tile);
     if (!visits)
       return false;
     all.needed += visits->needed;
@@ -300,4 +366,20 @@ bool attn::tile::isLooselyBounded(RewriterBase &rewriter, ScoresOp scores,
   }
   // Two more grids have to pay.
   return all.wasted > 0.25 * all.needed;
+}
+
+bool attn::tile::hasLooseRanges(RewriterBase &rewriter, ScoresOp scores,
+                                MaskCell block, bool isOverQueries) {
+  VisitSet none;
+  Sampler sampler(rewriter, scores, block, none, isOverQueries);
+  int64_t exact = 0, byRanges = 0;
+  for (int64_t tile : sampler.chooseTiles()) {
+    std::optional<std::pair<int64_t, int64_t>> partial =
+        sampler.countPartial(tile);
+    if (!partial)
+      return false;
+    exact += partial->first;
+    byRanges += partial->second;
+  }
+  return byRanges > 1.5 * exact;
 }

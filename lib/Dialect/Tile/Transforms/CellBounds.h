@@ -69,6 +69,11 @@ private:
 bool isLooselyBounded(RewriterBase &rewriter, ScoresOp scores, MaskCell block,
                       const VisitSet &set, bool isOverQueries);
 
+/// Whether ranges leave it open of many blocks what they show, of which each
+/// pair tells: of the same few tiles. False where that depends on data.
+bool hasLooseRanges(RewriterBase &rewriter, ScoresOp scores, MaskCell block,
+                    bool isOverQueries);
+
 } // namespace attn::tile
 
 #endif // ATTN_LIB_DIALECT_TILE_TRANSFORMS_CELLBOUNDS_H
