@@ -391,6 +391,23 @@ def test_explain():
     assert ": weights = weights.to(q.dtype) * kept.view(1, HEADS, 1, 1)\n" in text and explanation[0].edge == ""
 
 
+def test_explain_takes_sizes_as_torch_compile_does():
+    """Heads and head dimensions of a function are those of its inputs."""
+    def plain(q, k, v):
+        return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+
+    inputs = [torch.randn(BATCH, HEADS, LENGTH, 16) for _ in range(3)]
+    explanation = attn.torch.explain(plain, *inputs)
+    assert [each.raised for each in explanation] == [True], explanation
+    for x in inputs:
+        torch._dynamo.mark_dynamic(x, 2)
+    assert attn.torch.explain(plain, *inputs).raised == 1
+    for x in inputs:
+        torch._dynamo.mark_dynamic(x, 3)
+    explanation = attn.torch.explain(plain, *inputs)
+    assert [each.remark for each in explanation] == ["a head dimension that is not known"]
+
+
 def test_explain_without_a_graph():
     assert "PyTorch made no graph of it: TORCH_LOGS=graph_breaks" in str(attn.torch.Explanation())
 

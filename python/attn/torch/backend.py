@@ -116,7 +116,8 @@ def explain(model, *inputs, **keywords):
     """Which attentions of a model become kernels, and why the others do not.
 
     model    a module or function, called as model(*inputs, **keywords), once, in eager
-             mode: sizes are taken as unknown, as with dynamic=True.
+             mode. Sizes are known, as in the first call of torch.compile(model,
+             backend="attn"); those of torch._dynamo.mark_dynamic(input, dim) are not.
     Returns an Explanation, a list with a Found for each softmax and each call of
     scaled_dot_product_attention in the graphs that torch.compile makes: kind, name, place,
     raised, remark (what was recognised, or the edge that failed), program and edge ("file:line:
@@ -135,7 +136,7 @@ def explain(model, *inputs, **keywords):
 
     torch._dynamo.reset()
     try:
-        torch.compile(model, backend=note, dynamic=True)(*inputs, **keywords)
+        torch.compile(model, backend=note)(*inputs, **keywords)
     finally:
         torch._dynamo.reset()
     return explanation
