@@ -43,7 +43,7 @@ def program(text):
     if attention.count("\n") > MAX_LINES:
         raise Unread(f"scores and mask of more than {MAX_LINES} operations")
     for factor, (own, _) in zip(factors, parameters):
-        if _through_casts(factor, made) != own:
+        if _through_casts(_widened(factor, made, text), made) != own:
             dims = [int(type.split("x")[-2]) for _, type in parameters[:3] if type.split("x")[-2].isdigit()]
             uneven = next((dim for dim in dims if dim % 8), None)
             if uneven is not None:
@@ -66,7 +66,7 @@ def program(text):
     signature = [f"{name}: {type}" for (name, _), type in zip(parameters, (query, key, value))]
     # A location tells the manifest the names of captures.
     signature += [f'{": ".join(parameters[number])} loc("capture_{place}")' for place, number in enumerate(operands)]
-    body = "\n".join([*kept, attention])
+    body = "\n".join([*(_retyped(line, parameters, (query, key, value)) for line in kept), attention])
     sink = re.search(r" sink\((%[\w$.-]+)\)", first)
     if sink and sink[1] not in [parameters[number][0] for number in operands]:
         raise Unread("the sink is no argument of the raised function")
@@ -84,7 +84,7 @@ def _operations(body):
     for line in body.split("\n"):
         if line.startswith("  }"):
             break
-        if line.startswith("    ") and line[4:5] not in (" ", "}", ":", "-"):
+        if line.startswith("    ") and line[4:5] not in (" ", "}", ":", "-", "^"):
             operations.append(line)
         elif operations:
             operations[-1] += "\n" + line
@@ -97,6 +97,27 @@ def _through_casts(name, made):
         if not cast:
             return name
         name = cast[1]
+
+
+def _retyped(line, parameters, types):
+    """An operation that reads the size of q, k or v, where these get other types."""
+    for (name, old), new in zip(parameters, types):
+        line = re.sub(rf"({re.escape(name)}, %[\w$.-]+ : ){re.escape(old)}", lambda match: match[1] + new, line)
+    return line
+
+
+def _widened(name, made, text):
+    """What a tensor is before its elements are widened, one by one; else the tensor."""
+    generic = re.match(
+        r"\s*%[\w$.-]+ = linalg\.generic \{indexing_maps = \[(#map\d*), \1\], iterator_types = \[([^\]]*)\]\} "
+        r"ins\((%[\w$.-]+) : [^)]*\) outs\([^)]*\) \{\n"
+        r"\s*\^bb0\((%[\w$.-]+): \w+, %[\w$.-]+: \w+\):\n"
+        r"\s*(%[\w$.-]+) = arith\.extf \4 : \w+ to \w+\n"
+        r"\s*linalg\.yield \5 : \w+\n\s*\} -> tensor<[^>]*>$", made.get(name, ""))
+    if not generic or set(generic[2].split(", ")) != {'"parallel"'}:
+        return name
+    is_identity = re.search(rf"^{generic[1]} = affine_map<\(([^)]*)\) -> \(\1\)>$", text, re.MULTILINE)
+    return generic[3] if is_identity else name
 
 
 def _needed(names, made):

@@ -242,7 +242,11 @@ def _prove(outline, keeps_floats):
     except AttnError as error:
         raise Unread(str(error).splitlines()[0]) from None
     _check_gradients(outline, program)
-    return outline, program, log[-1].split(": raised: ")[-1]
+    remark = log[-1].split(": raised: ")[-1]
+    if program.element == "f32" and any(
+            nodes.value(each.node).dtype != torch.float32 for each in outline.arguments if each.name in ("%q", "%k", "%v")):
+        remark += ", in f32, to which queries, keys or values are widened"
+    return outline, program, remark
 
 
 def _lengths(extents):

@@ -132,12 +132,6 @@ def previous_scores_are_added(q, k, v, before):
     return s.softmax(-1) @ v
 
 
-@spelling(reasons="query, key or value are not arguments")
-def rounded_between(q, k, v):
-    s = (q.bfloat16() @ k.bfloat16().mT).float() * 0.3
-    return s.softmax(-1).to(v.dtype) @ v
-
-
 @spelling(of=LAST)
 def heads_behind_lengths(q, k, v):
     a = torch.einsum("bqhd,bkhd->bhqk", q, k) / DIM**0.5
