@@ -165,8 +165,101 @@ def scores_into_out(q, k, v):
     return attend(scores, v)
 
 
+# Numbers at a mask.
+
+LATER = torch.ones(LENGTH, LENGTH).triu(1).bool()
+
+
+@case
+def number_at_a_mask(q, k, v):
+    scores = q @ k.mT / 4
+    scores[LATER.expand(BATCH, HEADS, LENGTH, LENGTH)] = -1e6
+    return attend(scores, v)
+
+
+@case
+def number_at_a_mask_behind_batches(q, k, v):
+    scores = q @ k.mT / 4
+    scores[:, :, LATER] = float("-inf")
+    return attend(scores, v)
+
+
+@case
+def number_at_a_mask_of_keys(q, k, v):
+    scores = q @ k.mT / 4
+    scores[..., torch.arange(LENGTH) > 20] = -1e9
+    return attend(scores, v)
+
+
+@case
+def number_at_a_mask_of_batches_and_heads(q, k, v):
+    """All scores of a head are one number, in one of the batches."""
+    scores = q @ k.mT / 4
+    scores[torch.eye(BATCH, HEADS).bool()] = 1
+    return attend(scores, v)
+
+
+@case
+def number_at_a_mask_of_a_bias(q, k, v):
+    bias = torch.zeros(LENGTH, LENGTH)
+    bias[LATER] = float("-inf")
+    return attend(q @ k.mT / 4 + bias, v)
+
+
+@case
+def numbers_at_two_masks(q, k, v):
+    scores = q @ k.mT / 4
+    scores[:, :, LATER] = -1e9
+    scores[:, :, LATER.mT, ...] = 0.5
+    return attend(scores, v)
+
+
+@case
+def number_at_a_mask_that_changes(q, k, v):
+    scores, hidden = q @ k.mT / 4, LATER.clone()
+    scores[:, :, hidden] = -1e9
+    hidden.logical_not_()
+    return attend(scores, v)
+
+
+@case
+def number_at_a_mask_of_scores_that_are_returned(q, k, v):
+    scores = q @ k.mT / 4
+    scores[:, :, LATER] = -1e9
+    return attend(scores, v) + scores[..., :1]
+
+
+@case
+def number_at_a_mask_of_a_part(q, k, v):
+    scores = q @ k.mT / 4
+    scores[:, 0, LATER] = -1e9
+    return attend(scores, v)
+
+
+@case
+def number_at_a_mask_of_a_view(q, k, v):
+    scores = q @ k.mT / 4
+    scores.mT[:, :, LATER] = -1e9
+    return attend(scores, v)
+
+
+@case
+def number_at_a_place(q, k, v):
+    scores = q @ k.mT / 4
+    scores[:, :, torch.arange(3), torch.arange(3)] = -1e9
+    return attend(scores, v)
+
+
+@case
+def tensor_at_a_mask(q, k, v):
+    scores = q @ k.mT / 4
+    scores[:, :, LATER] = v[0, 0, 0, 0]
+    return attend(scores, v)
+
+
 # What a kernel may be of, and is.
-FUSED = {query_by_imul, query_by_itruediv, query_twice, bias_in_part_and_whole, mask_inverted, mask_by_ixor, mask_of_ones,
+FUSED = {number_at_a_mask, number_at_a_mask_behind_batches, number_at_a_mask_of_keys, number_at_a_mask_of_a_bias,
+         number_at_a_mask_of_batches_and_heads, numbers_at_two_masks, query_by_imul, query_by_itruediv, query_twice, bias_in_part_and_whole, mask_inverted, mask_by_ixor, mask_of_ones,
          bias_interpolated, bias_zeroed, scores_by_exp, scores_by_inplace}
 
 
@@ -175,7 +268,7 @@ FUSED = {query_by_imul, query_by_itruediv, query_twice, bias_in_part_and_whole, 
 def test_in_place(function, has_gradients):
     torch.manual_seed(1)
     inputs = [torch.randn(BATCH, HEADS, LENGTH, DIM, requires_grad=has_gradients) for _ in range(3)]
-    if has_gradients and function in (scores_into_out, scores_by_sub_and_exp, scores_by_exp):
+    if has_gradients and function in (scores_into_out, scores_by_sub_and_exp, scores_by_exp, number_at_a_mask_that_changes):
         pytest.skip("autograd does not differentiate it")
     torch._dynamo.reset()
     found = []
@@ -190,3 +283,17 @@ def test_in_place(function, has_gradients):
                 torch.testing.assert_close(mine, its, atol=1e-4, rtol=1e-4)
     if function in FUSED:
         assert [each.raised for each in found] == [True], found
+
+
+def test_inputs_are_written_to():
+    """What a graph writes to is written to, also where a kernel reads it."""
+    def written(q, k, v, bias):
+        bias[LATER] = -1e6
+        return attend(q @ k.mT / 4 + bias, v)
+
+    inputs = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)]
+    first, second = torch.zeros(LENGTH, LENGTH), torch.zeros(LENGTH, LENGTH)
+    torch._dynamo.reset()
+    got = torch.compile(written, backend="attn", options={"inner": "eager"})(*inputs, first)
+    torch.testing.assert_close(got, written(*inputs, second), atol=2e-5, rtol=2e-5)
+    assert torch.equal(first, second)

@@ -14,7 +14,7 @@ import warnings
 
 import torch
 
-from . import inlining, replacing
+from . import replacing
 
 INNER = ("inductor", "aot_eager", "eager")
 _LIMIT = 100  # characters of a remark in a table
@@ -128,7 +128,7 @@ def explain(model, *inputs, **keywords):
     def note(module, example_inputs):
         for part in module.modules():
             if isinstance(part, torch.fx.GraphModule):
-                inlining.inline(part.graph)
+                replacing.spell(part.graph)
                 part.recompile()
                 explanation.extend(each.found for each in replacing.analyse(part.graph))
         explanation.graphs += 1

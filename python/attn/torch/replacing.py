@@ -16,7 +16,7 @@ import torch
 
 from .._capi import AttnError
 from ..raising import raise_
-from . import forms, inlining, kernels, nodes, ops, places, raised, reading, softmaxes
+from . import fills, forms, inlining, kernels, nodes, ops, places, raised, reading, softmaxes
 from .indices import Index, Unread
 from .outline import CallOutline, FlexOutline, Outline
 from .sdpa import scaled_dot_product_attention
@@ -54,7 +54,7 @@ def replace(module):
 
 def replace_in(graph):
     """The same for one graph."""
-    inlining.inline(graph)
+    spell(graph)
     rewritten = analyse(graph)
     replaced = {}
     for each in rewritten:
@@ -64,6 +64,12 @@ def replace_in(graph):
             each.node.target = each.dropin
     graph.lint()
     return [each.found for each in rewritten]
+
+
+def spell(graph):
+    """Spells a graph as analyse() reads it; it computes the same."""
+    inlining.inline(graph)
+    fills.spell(graph)
 
 
 def analyse(graph):

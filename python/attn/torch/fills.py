@@ -1,0 +1,65 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""scores[mask] = number, spelled as masked_fill_: that is read as a whole, not in part."""
+
+import operator
+
+import torch
+
+from . import nodes
+
+
+def spell(graph):
+    """Puts masked_fill_ in the place of each item that is set at a mask to a number: results
+    and gradients are the same, and so is what gradients keep."""
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is operator.setitem and not node.users:
+            target, items, number = node.args
+            found = _mask(target, items)
+            if found is not None and _is_number_of(number, nodes.value(target).dtype):
+                _spell_one(graph, node, target, *found, number)
+
+
+def _mask(target, items):
+    """(mask, how many dimensions of the target are behind those of it) of target[:, :, mask];
+    None: of other items."""
+    items = list(items) if isinstance(items, tuple) else [items]
+    where = [n for n, item in enumerate(items) if nodes.is_tensor(item)]
+    if not nodes.is_tensor(target) or len(where) != 1:
+        return None
+    mask = items[where[0]]
+    held, rank = nodes.value(mask), len(nodes.shape(mask))
+    if held.dtype != torch.bool or rank == 0 or held.device != nodes.value(target).device:
+        return None
+    others = [item for item in items if item is not mask]
+    if any(not isinstance(item, slice) and item is not Ellipsis or isinstance(item, slice) and item != slice(None)
+           for item in others) or others.count(Ellipsis) > 1:
+        return None
+    whole, before = nodes.shape(target), items[:where[0]]
+    first = len(before)
+    if Ellipsis in before:
+        first = len(whole) - rank - (len(items) - len(before) - 1)
+    # A mask of other sizes is an error of the graph's.
+    return (mask, len(whole) - first - rank) if whole[first:first + rank] == nodes.shape(mask) else None
+
+
+def _is_number_of(given, dtype):
+    return isinstance(given, bool) if dtype == torch.bool else \
+        dtype.is_floating_point and isinstance(given, (int, float))
+
+
+def _spell_one(graph, node, target, mask, behind, number):
+    with graph.inserting_before(node):
+        for _ in range(behind):
+            wide = graph.call_method("unsqueeze", (mask, -1))
+            wide.meta = {**node.meta, "example_value": nodes.value(mask).unsqueeze(-1)}
+            mask = wide
+        filled = graph.call_method("masked_fill_", (target, mask, number))
+        filled.meta = {**node.meta, "example_value": nodes.value(target)}
+    graph.erase_node(node)
