@@ -26,7 +26,7 @@ _NAMES = {
     "floor_divide": "floordiv", "mod": "remainder", "and_": "and", "or_": "or", "bitwise_and": "and",
     "bitwise_or": "or", "bitwise_xor": "xor", "logical_and": "logical_and", "negative": "neg",
     "invert": "bitwise_not", "inv": "bitwise_not", "less": "lt", "less_equal": "le", "greater": "gt",
-    "greater_equal": "ge", "not_equal": "ne", "absolute": "abs", "clip": "clamp", "arctan": "atan",
+    "greater_equal": "ge", "not_equal": "ne", "absolute": "abs", "clip": "clamp", "arctan": "atan", "log_sigmoid": "logsigmoid", "special_expit": "sigmoid",
     "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "_unsafe_view": "reshape",
     "view": "reshape", "view_as": "reshape", "reshape_as": "reshape", "_reshape_alias": "reshape",
     "broadcast_to": "expand", "expand_as": "expand", "imatmul": "matmul", "concat": "cat",

@@ -17,7 +17,7 @@ import math
 
 import torch
 
-from . import nodes, softmaxes
+from . import activations, nodes, softmaxes
 from .indices import ZERO, Unread
 
 TYPES = {
@@ -253,6 +253,8 @@ class Body:
             return self.number(_FILLED[name], dtype)
         if name in _ARITHMETIC:
             return self._arithmetic(node, indices, name, dtype)
+        if name in activations.READ:
+            return self._activation(node, indices, dtype)
         if name in _METHODS:
             return getattr(self, _METHODS[name])(node, indices, dtype)
         raise Unread(f"{nodes.written_name(node)} is not an operation that is read" if name
@@ -337,13 +339,20 @@ class Body:
         how = "math.absf" if dtype.is_floating_point else "math.absi"
         return self._made(self.emit(f"{how} {a.name} : {TYPES[dtype]}"), dtype, a)
 
-    def _read_sigmoid(self, node, indices, dtype):
-        wide = computed_in(dtype)
-        a = self._operand(node, node.args[0], indices, wide)
-        minus = self._made(self.emit(f"arith.negf {a.name} : {TYPES[wide]}"), wide, a)
-        e = self._made(self.emit(f"math.exp {minus.name} : {TYPES[wide]}"), wide, a)
-        one = self.number(1, wide)
-        return self.cast(self._binary("div", one, self._binary("add", one, e, wide), wide), dtype)
+    def _activation(self, node, indices, dtype):
+        function, others = activations.READ[nodes.name(node)]
+        wide, given = computed_in(dtype), {}
+        if not dtype.is_floating_point:
+            raise Unread(f"{nodes.written_name(node)} of {str(dtype).replace('torch.', '')}")
+        for name, place in others:
+            written = nodes.argument(node, place, name)
+            if written is None:
+                continue
+            given[name] = written if isinstance(written, str) else nodes.known(written)
+            if given[name] is None:
+                raise Unread(f"a number that {nodes.written_name(node)} gets from elsewhere")
+        x = self._operand(node, nodes.argument(node, 0, "input"), indices, wide)
+        return self.cast(function(activations.Lines(self, wide, TYPES[wide]), x, **given), dtype)
 
     def _read_relu(self, node, indices, dtype):
         a = self._operand(node, node.args[0], indices, dtype)
@@ -574,7 +583,7 @@ def is_read(node):
 _MOVES = ("to", "detach", "where", "masked_fill", "tril", "triu", "embedding", "index_select", "gather", "dropout")
 
 _METHODS = {
-    "neg": "_read_neg", "abs": "_read_abs", "sigmoid": "_read_sigmoid", "relu": "_read_relu",
+    "neg": "_read_neg", "abs": "_read_abs", "relu": "_read_relu",
     "square": "_read_square", "clamp": "_read_clamp", "clamp_min": "_read_clamp", "clamp_max": "_read_clamp",
     "bitwise_not": "_read_not", "logical_not": "_read_not", "logical_and": "_read_logical",
     "logical_or": "_read_logical", "logical_xor": "_read_logical", "to": "_read_cast", "detach": "_read_detach",
@@ -586,4 +595,4 @@ _METHODS = {
     "baddbmm": "_read_baddbmm", "nan_to_num": "_read_nan_to_num", "isnan": "_read_isnan",
 }
 
-_READ = frozenset((*_METHODS, *_COMPARED, *_UNARY, *_FILLED, *_ARITHMETIC, "min", "max", "baddbmm"))
+_READ = frozenset((*_METHODS, *activations.READ, *_COMPARED, *_UNARY, *_FILLED, *_ARITHMETIC, "min", "max", "baddbmm"))

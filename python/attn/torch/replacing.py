@@ -16,7 +16,7 @@ import torch
 
 from .._capi import AttnError
 from ..raising import raise_
-from . import fills, forms, inlining, kernels, nodes, ops, places, raised, reading, softmaxes
+from . import forms, inlining, kernels, nodes, ops, places, raised, reading, softmaxes, spelling
 from .indices import Index, Unread
 from .outline import CallOutline, FlexOutline, Outline
 from .sdpa import scaled_dot_product_attention
@@ -69,7 +69,7 @@ def replace_in(graph):
 def spell(graph):
     """Spells a graph as analyse() reads it; it computes the same."""
     inlining.inline(graph)
-    fills.spell(graph)
+    spelling.spell(graph)
 
 
 def analyse(graph):
@@ -402,7 +402,7 @@ def _dead(graph, outline):
     before, stack = {outline.replaced}, [outline.replaced]
     while stack:
         for node in stack.pop().all_input_nodes:
-            if node not in before and (nodes.is_view(node) or nodes.name(node) in _PURE):
+            if node not in before and (reading.is_read(node) or nodes.name(node) in _PURE):
                 before.add(node)
                 stack.append(node)
     spine = {nodes.storage(node) for node in outline.spine if nodes.is_tensor(node)}

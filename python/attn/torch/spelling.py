@@ -6,7 +6,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""scores[mask] = number, spelled as masked_fill_: that is read as a whole, not in part."""
+"""Operations of a graph, spelled as those that are read; they compute the same."""
 
 import operator
 
@@ -16,10 +16,13 @@ from . import nodes
 
 
 def spell(graph):
-    """Puts masked_fill_ in the place of each item that is set at a mask to a number: results
-    and gradients are the same, and so is what gradients keep."""
+    """Puts masked_fill_ in the place of each item that is set at a mask to a number, which is
+    a write to the whole: results and gradients are the same, and so is what gradients keep.
+    softmin becomes the softmax that it is."""
     for node in list(graph.nodes):
-        if node.op == "call_function" and node.target is operator.setitem and not node.users:
+        if nodes.name(node) == "softmin" and isinstance(nodes.argument(node, 1, "dim"), int):
+            _spell_softmin(graph, node)
+        elif node.op == "call_function" and node.target is operator.setitem and not node.users:
             target, items, number = node.args
             found = _mask(target, items)
             if found is not None and _is_number_of(number, nodes.value(target).dtype):
@@ -62,4 +65,15 @@ def _spell_one(graph, node, target, mask, behind, number):
             mask = wide
         filled = graph.call_method("masked_fill_", (target, mask, number))
         filled.meta = {**node.meta, "example_value": nodes.value(target)}
+    graph.erase_node(node)
+
+
+def _spell_softmin(graph, node):
+    source, dtype = nodes.argument(node, 0, "input"), nodes.argument(node, 3, "dtype")
+    with graph.inserting_before(node):
+        negative = graph.call_method("neg", (source,))
+        negative.meta = {**node.meta, "example_value": nodes.value(source).neg()}
+        result = graph.call_method("softmax", (negative, nodes.argument(node, 1, "dim")), {"dtype": dtype} if dtype else {})
+        result.meta = dict(node.meta)
+    node.replace_all_uses_with(result)
     graph.erase_node(node)

@@ -1,0 +1,112 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Activations of torch.nn.functional as scalar code.
+
+Each is a function of a Lines and a scalar, and of what else PyTorch's function gets. Lines
+are differentiated one by one, so what is not chosen must be finite, and a number of two
+branches is of the one that PyTorch takes: 0, the score of queries or keys of zeros, is one.
+"""
+
+import math
+
+
+class Lines:
+    """Arithmetic in a type of floats, written into a Body."""
+
+    def __init__(self, body, dtype, kind):
+        self.body, self.dtype, self.kind = body, dtype, kind
+
+    def _scalar(self, given):
+        return self.body.number(given, self.dtype) if isinstance(given, (int, float)) else given
+
+    def two(self, how, a, b):
+        return self.body._binary(how, self._scalar(a), self._scalar(b), self.dtype)
+
+    def one(self, how, a):
+        return self.body._made(self.body.emit(f"{how} {a.name} : {self.kind}"), self.dtype, a)._replace(is_made=True)
+
+    def where(self, how, a, b, first, second):
+        """first where `a how b`, which a NaN is not; else second."""
+        a, b, first, second = map(self._scalar, (a, b, first, second))
+        flag = self.body.emit(f"arith.cmpf {how}, {a.name}, {b.name} : {self.kind}")
+        name = self.body.emit(f"arith.select {flag}, {first.name}, {second.name} : {self.kind}")
+        return self.body._made(name, self.dtype, a, first, second)
+
+
+def _decay(lines, x):
+    """exp(-|x|), which never overflows; at 0 its slope is that of exp(-x)."""
+    return lines.one("math.exp", lines.where("olt", x, 0, x, lines.two("sub", 0, x)))
+
+
+def sigmoid(lines, x):
+    e = _decay(lines, x)
+    return lines.two("div", lines.where("olt", x, 0, e, 1), lines.two("add", e, 1))
+
+
+def silu(lines, x):
+    return lines.two("mul", x, sigmoid(lines, x))
+
+
+def gelu(lines, x, approximate="none"):
+    if approximate == "tanh":
+        cube = lines.two("mul", lines.two("mul", x, x), x)
+        inner = lines.two("add", x, lines.two("mul", cube, 0.044715))
+        inner = lines.one("math.tanh", lines.two("mul", inner, math.sqrt(2 / math.pi)))
+    else:
+        inner = lines.one("math.erf", lines.two("mul", x, math.sqrt(0.5)))
+    return lines.two("mul", lines.two("mul", x, 0.5), lines.two("add", inner, 1))
+
+
+def leaky_relu(lines, x, negative_slope=0.01):
+    return lines.where("ogt", x, 0, x, lines.two("mul", x, negative_slope))
+
+
+def elu(lines, x, alpha=1.0):
+    e = lines.one("math.exp", lines.where("ogt", x, 0, lines.two("sub", 0, x), x))
+    return lines.where("ogt", x, 0, x, lines.two("mul", lines.two("sub", e, 1), alpha))
+
+
+def softplus(lines, x, beta=1, threshold=20):
+    scaled = x if beta == 1 else lines.two("mul", x, beta)
+    e = lines.one("math.exp", lines.where("ogt", scaled, threshold, 0, scaled))
+    small = lines.one("math.log1p", e)
+    return lines.where("ogt", scaled, threshold, x, small if beta == 1 else lines.two("div", small, beta))
+
+
+def logsigmoid(lines, x):
+    """min(x, 0) - log(1 + exp(-|x|))"""
+    rest = lines.one("math.log1p", _decay(lines, x))
+    return lines.where("olt", x, 0, lines.two("sub", x, rest), lines.two("sub", 0, rest))
+
+
+def hardtanh(lines, x, min_val=-1.0, max_val=1.0):
+    """At the lower bound, which may be 0, the slope is 0; a NaN stays one."""
+    return lines.where("ole", x, min_val, min_val, lines.two("minimum", x, max_val))
+
+
+def relu6(lines, x):
+    return hardtanh(lines, x, 0, 6)
+
+
+def softsign(lines, x):
+    return lines.two("div", x, lines.two("add", lines.one("math.absf", x), 1))
+
+
+def sign(lines, x):
+    return lines.where("ogt", x, 0, 1, lines.where("olt", x, 0, -1, 0))
+
+
+# The functions, with the names and places of what else they get.
+READ = {
+    "sigmoid": (sigmoid, ()), "silu": (silu, ()), "gelu": (gelu, (("approximate", 1),)),
+    "leaky_relu": (leaky_relu, (("negative_slope", 1),)), "elu": (elu, (("alpha", 1),)),
+    "softplus": (softplus, (("beta", 1), ("threshold", 2))), "logsigmoid": (logsigmoid, ()),
+    "hardtanh": (hardtanh, (("min_val", 1), ("max_val", 2))), "relu6": (relu6, ()),
+    "softsign": (softsign, ()), "sign": (sign, ()),
+}

@@ -1,0 +1,115 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Activations of scores, through torch.compile(backend="attn"): values and gradients against
+those of float64."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="activations are those of PyTorch")
+
+from torch.nn import functional as F  # noqa: E402
+
+from attn.torch import backend  # noqa: E402
+
+BATCH, HEADS, LENGTH, DIM = 2, 2, 19, 16
+ACTIVATIONS = {
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "silu in place": lambda x: F.silu(x, inplace=True),
+    "gelu": F.gelu,
+    "gelu by tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+    "leaky_relu_": lambda x: F.leaky_relu_(x, negative_slope=0.1),
+    "module": torch.nn.LeakyReLU(),
+    "elu": F.elu,
+    "elu of half": lambda x: F.elu(x, alpha=0.5),
+    "softplus": F.softplus,
+    "softplus of two": lambda x: F.softplus(x, beta=2.0, threshold=5.0),
+    "logsigmoid": F.logsigmoid,
+    "hardtanh": F.hardtanh,
+    "relu6": F.relu6,
+    "softsign": F.softsign,
+    "sign of roots": lambda x: x.sign() * (x.abs() + 1).sqrt(),
+}
+
+
+def attend(activation):
+    def attention(q, k, v):
+        return activation(q @ k.mT / 4).softmax(-1) @ v
+    return attention
+
+
+def compiled(function, found):
+    torch._dynamo.reset()
+    return torch.compile(function, backend=lambda graph, examples: backend.backend(
+        graph, examples, inner="eager", listener=found.extend))
+
+
+def distance(got, wanted):
+    return (got.double() - wanted).abs().max().item()
+
+
+@pytest.mark.parametrize("factor", [1, 100], ids=["scores near 0", "large scores"])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation(name, factor):
+    """Some keys are 0, and so are their scores: there a slope is that of one side."""
+    torch.manual_seed(0)
+    function, found = attend(ACTIVATIONS[name]), []
+    q, k, v = (torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3))
+    q *= factor
+    k[0, 0, :5] = 0
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+    wide = [x.detach().double().requires_grad_() for x in inputs]
+    got, plain, wanted = compiled(function, found)(*inputs), function(*inputs), function(*wide)
+    assert [each.raised for each in found] == [True], found
+    assert distance(got, wanted) <= 2 * distance(plain, wanted) + 1e-6
+    upstream = torch.randn_like(got)
+    gradients = (torch.autograd.grad(result, of, upstream.to(result.dtype))
+                 for result, of in ((got, inputs), (plain, inputs), (wanted, wide)))
+    for mine, its, exact in zip(*gradients):
+        assert distance(mine, exact) <= 3 * distance(its, exact) + 1e-5
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_nan_stays(name):
+    function, found = attend(ACTIVATIONS[name]), []
+    q, k, v = (torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3))
+    q[0, 1, 6, 0] = float("nan")
+    got, wanted = compiled(function, found)(q, k, v), function(q, k, v)
+    assert [each.raised for each in found] == [True], found
+    torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("name, activation", [
+    ("round", torch.round), ("atan", torch.atan), ("mish", F.mish)])
+def test_what_is_not_read_is_named(name, activation):
+    function, found = attend(activation), []
+    inputs = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)]
+    assert torch.equal(compiled(function, found)(*inputs), function(*inputs))
+    assert [each.remark for each in found] == [f"{name} is not an operation that is read"]
+
+
+def test_a_number_from_elsewhere():
+    def function(q, k, v, slope):
+        return F.leaky_relu(q @ k.mT, slope.item()).softmax(-1) @ v
+
+    inputs, found = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)], []
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        got = compiled(function, found)(*inputs, torch.tensor(0.3))
+    assert torch.equal(got, function(*inputs, torch.tensor(0.3))) and not any(each.raised for each in found)
+
+
+def test_softmin():
+    def function(q, k, v):
+        return F.softmin(q @ k.mT / 4, dim=-1) @ v
+
+    inputs, found = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)], []
+    got = compiled(function, found)(*inputs)
+    assert [each.raised for each in found] == [True], found
+    torch.testing.assert_close(got, function(*inputs), atol=1e-5, rtol=1e-5)
