@@ -329,3 +329,22 @@ def a_sink_in_front_and_the_last_key_left_out(q, k, v, sink):
     s = q @ k.mT * 0.3
     first = sink[None, :, None, None].expand(*s.shape[:3], 1)
     return torch.cat((first, s), dim=-1).softmax(dim=-1)[..., :-1] @ v
+
+
+@spelling(reasons="the queries of the scores are not those of the output")
+def the_largest_score_of_a_key(q, k, v):
+    """A query that is a maximum over queries, as in BiDAF."""
+    s = scores_of(k, q[:, :, :OTHER]).max(-1).values
+    return s.softmax(-1).unsqueeze(-2) @ v
+
+
+@spelling(of=[(BATCH, LENGTH, DIM), (BATCH, OTHER, DIM)], reasons="the queries of the scores are not those of the output")
+def the_largest_score_of_a_key_without_heads(context, question):
+    s = scores_of(context, question).amax(-1)
+    return s.softmax(-1).unsqueeze(1) @ context
+
+
+@spelling(of=[(BATCH, LENGTH, DIM), (BATCH, OTHER, DIM)], reasons="the queries of the scores are not those of the output")
+def the_sum_of_the_scores_of_a_key(context, question):
+    s = scores_of(context, question).sum(-1)
+    return s.softmax(-1).unsqueeze(1) @ context

@@ -74,7 +74,8 @@ class Function:
     def key_var(self, size):
         """The variable of keys of which there are so many."""
         if size not in self.key_vars:
-            var = f"one{len(self.key_vars)}" if size == 1 else f"n{len(self.key_vars)}"
+            # No letter of a product: the batches of one are n0, n1 ...
+            var = f"one{len(self.key_vars)}" if size == 1 else f"m{len(self.key_vars)}"
             self.key_vars[size] = var
             self.extents[var] = size
         return self.key_vars[size]

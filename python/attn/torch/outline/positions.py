@@ -45,7 +45,8 @@ class Positions:
         unknown = [x for x in rows if not isinstance(nodes.shape(self.outline.scores)[result.index(x)], int)]
         row = (unknown or rows)[-1]
         row_vars = self.product[row].digits
-        if len(row_vars) > 1 or (row_vars and row_vars[0].div != 1) or self.product[row].offset != 0:
+        if len(row_vars) > 1 or self.product[row].offset != 0 or (
+                row_vars and (row_vars[0].div != 1 or row_vars[0].var not in outer)):
             raise Unread("the queries of the scores are not those of the output")
         if row_vars:
             row_var = row_vars[0].var
