@@ -117,7 +117,7 @@ def _weights(softmax):
     for _ in range(_MAX_STEPS):
         users = [user for user in node.users if not _is_guard(user, node)]
         if any(user.op == "output" for user in users):
-            raise Unread("the weights are also returned" if len(users) > 1 else "the weights are returned", node)
+            raise Unread(f"the weights are {'also ' * (len(users) > 1)}returned or kept in an attribute", node)
         if len(users) != 1:
             what = nodes_read(users)
             raise Unread(f"the weights are read by several operations: {what}" if users
@@ -143,9 +143,16 @@ def nodes_read(users):
     return ", ".join(sorted({nodes.written_name(user) for user in users}))
 
 
+# Products that are not read as such, those of vectors and of three factors among them; with a
+# parameter they are layers.
+_UNREAD_PRODUCTS = ("linear", "bilinear", "addmm", "addbmm", "tensordot", "einsum", "matmul", "__matmul__", "mv", "cdist",
+                    "cosine_similarity")
+
+
 def _products(softmax):
-    """The products that scores may be made of, the nearest first."""
-    seen, queue, found = {softmax}, collections.deque([softmax]), []
+    """(the products that scores may be made of, the nearest first; the nearest that is not
+    read, or None)"""
+    seen, queue, found, unread = {softmax}, collections.deque([softmax]), [], None
     while queue and len(seen) < 1000:
         for node in queue.popleft().all_input_nodes:
             if node in seen:
@@ -153,15 +160,20 @@ def _products(softmax):
             seen.add(node)
             if nodes.product_letters(node):
                 found.append(node)
-            elif nodes.name(node) not in ("linear", "layer_norm", "softmax", "scaled_dot_product_attention"):
+                continue
+            if unread is None and nodes.name(node) in _UNREAD_PRODUCTS and not any(
+                    isinstance(nodes.value(each), torch.nn.Parameter) for each in node.all_input_nodes):
+                unread = node
+            if nodes.name(node) not in ("linear", "layer_norm", "softmax", "scaled_dot_product_attention"):
                 queue.append(node)
-    return found
+    return found, unread
 
 
 def _of_softmax(graph, softmax):
     weights, output, quotient = _weights(softmax)
     reason = None
-    for product in _products(softmax if quotient is None else weights):
+    products, unread = _products(softmax if quotient is None else weights)
+    for product in products:
         attempt, attempts = 0, 1
         while attempt < attempts:
             for keeps_floats in (False, True):
@@ -173,6 +185,9 @@ def _of_softmax(graph, softmax):
                     error.node = error.node or _edge(str(error), softmax, product, output)
                     reason = reason or error
             attempt, attempts = attempt + 1, outline.attempts if outline else 1
+    if reason is None and unread is not None:
+        reason = Unread(f"no product of queries and keys is before the softmax: {nodes.written_name(unread)} "
+                        "is not read as one", unread)
     raise reason or Unread("no product of queries and keys is before the softmax")
 
 

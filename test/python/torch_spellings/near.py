@@ -348,3 +348,30 @@ def the_largest_score_of_a_key_without_heads(context, question):
 def the_sum_of_the_scores_of_a_key(context, question):
     s = scores_of(context, question).sum(-1)
     return s.softmax(-1).unsqueeze(1) @ context
+
+
+@spelling(reasons="the softmax: linear is not read as one")
+def a_product_by_linear(q, k, v):
+    return F.linear(q[0, 0], k[0, 0]).softmax(-1) @ v[0, 0]
+
+
+@spelling((LENGTH, LENGTH), reasons="the softmax: addmm is not read as one")
+def a_product_that_is_added(q, k, v, bias):
+    return torch.addmm(bias, q[0, 0], k[0, 0].t()).softmax(-1) @ v[0, 0]
+
+
+@spelling((HEADS,), reasons="the softmax: einsum is not read as one")
+def a_product_of_three(q, k, v, scale):
+    return torch.einsum("bhid,bhjd,h->bhij", q, k, scale).softmax(-1) @ v
+
+
+@spelling(reasons="the softmax: cdist is not read as one")
+def distances(q, k, v):
+    return (-torch.cdist(q, k)).softmax(-1) @ v
+
+
+@spelling(reasons="the weights are also returned or kept in an attribute")
+class weights_that_are_kept(torch.nn.Module):
+    def forward(self, q, k, v):
+        self.weights = scores_of(q, k).softmax(-1)
+        return self.weights @ v
