@@ -37,6 +37,7 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import case_pool  # noqa: E402
+import model_case_table  # noqa: E402, F401
 import paper_case_table  # noqa: E402, F401
 import results  # noqa: E402
 import unfused  # noqa: E402

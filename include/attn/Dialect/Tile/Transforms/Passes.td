@@ -72,8 +72,9 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     something shows: P that also hide something, then F that hide nothing. So is
     a mask listed that is made of bounds but shows other blocks than they say
     (tiles of a video, the places of two halves): a few tiles of 8192 positions
-    are looked at, and what loops between bounds would visit in vain there is
-    compared with what shows. What the grids write are allocations of the
+    are looked at, by running the mask for some of their rows where no data
+    decide, and what loops between bounds would visit in vain there, or ask a
+    long mask in vain, is compared with what shows. What the grids write are allocations of the
     function, 5 bytes for each pair; a batch or head that the mask does not depend
     on does not multiply them.
 
@@ -81,7 +82,8 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     j / 128)) is evaluated once for each group of rows and columns that are alike.
     Where a mask's integers and floats have bounds in a part of a block (interval
     arithmetic), they are evaluated once for that part: it may then be visited, or
-    masked, in vain. Of blocks with few groups or parts (8) a warp looks at 16
+    masked, in vain, and where half as many blocks again are than the pairs of
+    those tiles say, each pair is evaluated. Of blocks with few groups or parts (8) a warp looks at 16
     tiles by 16 at once, else at one. Where the mask also reads data for each query
     or each key, the ends of these in a block are found first and tell of most
     blocks that they show nothing or all (of documents: that the last one of the
