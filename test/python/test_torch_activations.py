@@ -76,9 +76,20 @@ def test_activation(name, factor):
         assert distance(mine, exact) <= 3 * distance(its, exact) + 1e-5
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+# Bounds by a choice, which is the bound or the score where that is not a number.
+CHOICES = {
+    "at least": lambda s: torch.where(s <= 0.1, 0.1, s),
+    "at most": lambda s: torch.where(s >= 0.1, 0.1, s),
+    "at least, filled": lambda s: s.masked_fill(s < 0.1, 0.1),
+    "at least, else the bound": lambda s: torch.where(s > 0.1, s, 0.1),
+    "at most, else the bound": lambda s: torch.where(s < 0.1, s, 0.1),
+    "not at most": lambda s: torch.where(~(s > 0.1), s, 0.1),
+}
+
+
+@pytest.mark.parametrize("name", [*ACTIVATIONS, *CHOICES])
 def test_nan_stays(name):
-    function, found = attend(ACTIVATIONS[name]), []
+    function, found = attend({**ACTIVATIONS, **CHOICES}[name]), []
     q, k, v = (torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3))
     q[0, 1, 6, 0] = float("nan")
     got, wanted = compiled(function, found)(q, k, v), function(q, k, v)

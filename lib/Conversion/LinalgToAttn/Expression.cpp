@@ -467,10 +467,21 @@ ExprRef Expressions::simplifySelect(const Expr &node) {
                   predicate == arith::CmpFPredicate::ULT ||
                   predicate == arith::CmpFPredicate::ULE;
     ExprRef a = condition->operands[0], b = condition->operands[1];
-    if ((isGreater && a == yes && b == no) || (isLess && a == no && b == yes))
-      return make<arith::MaxNumFOp>(f32, {a, b});
-    if ((isLess && a == yes && b == no) || (isGreater && a == no && b == yes))
-      return make<arith::MinNumFOp>(f32, {a, b});
+    bool isMax =
+        (isGreater && a == yes && b == no) || (isLess && a == no && b == yes);
+    bool isMin =
+        (isLess && a == yes && b == no) || (isGreater && a == no && b == yes);
+    // Which one it is where a value beside a constant is no number.
+    bool isUnordered = predicate >= arith::CmpFPredicate::UEQ;
+    ExprRef chosen = isUnordered ? yes : no;
+    bool keepsNaN =
+        !chosen->isConstant() && (a->isConstant() || b->isConstant());
+    if (isMax)
+      return keepsNaN ? make<arith::MaximumFOp>(f32, {a, b})
+                      : make<arith::MaxNumFOp>(f32, {a, b});
+    if (isMin)
+      return keepsNaN ? make<arith::MinimumFOp>(f32, {a, b})
+                      : make<arith::MinNumFOp>(f32, {a, b});
   }
   return unique(Expr(node));
 }

@@ -370,6 +370,8 @@ bool attn::tile::isLooselyBounded(RewriterBase &rewriter, ScoresOp scores,
 
 bool attn::tile::hasLooseRanges(RewriterBase &rewriter, ScoresOp scores,
                                 MaskCell block, bool isOverQueries) {
+  if (!scores.hasMask())
+    return false;
   VisitSet none;
   Sampler sampler(rewriter, scores, block, none, isOverQueries);
   int64_t exact = 0, byRanges = 0;

@@ -74,22 +74,22 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     (tiles of a video, the places of two halves): a few tiles of 8192 positions
     are looked at, by running the mask for some of their rows where no data
     decide, and what loops between bounds would visit in vain there, or ask a
-    long mask in vain, is compared with what shows. What the grids write are allocations of the
-    function, 5 bytes for each pair; a batch or head that the mask does not depend
-    on does not multiply them.
+    long mask in vain, is compared with what shows. What the grids write are
+    allocations of the function, 5 bytes for each pair; a batch or head that the
+    mask does not depend on does not multiply them.
 
     A mask that sees positions through quotients only (a block map at (i / 128,
-    j / 128)) is evaluated once for each group of rows and columns that are alike.
-    Where a mask's integers and floats have bounds in a part of a block (interval
-    arithmetic), they are evaluated once for that part: it may then be visited, or
-    masked, in vain, and where half as many blocks again are than the pairs of
-    those tiles say, each pair is evaluated. Of blocks with few groups or parts (8) a warp looks at 16
-    tiles by 16 at once, else at one. Where the mask also reads data for each query
-    or each key, the ends of these in a block are found first and tell of most
-    blocks that they show nothing or all (of documents: that the last one of the
-    queries is before the first one of the keys). What that leaves open is
-    evaluated pair by pair, until a pair that shows and one that does not are
-    found.
+    j / 128)) is evaluated once for each group of rows and columns that are
+    alike. Where a mask's integers and floats have bounds in a part of a block
+    (interval arithmetic), they are evaluated once for that part: it may then be
+    visited, or masked, in vain. Where that is so of half as many blocks again
+    as the pairs of those tiles show in part, each pair is evaluated. Of blocks
+    with few groups or parts (8) a warp looks at 16 tiles by 16 at once, else at
+    one. Where the mask also reads data for each query or each key, the ends of
+    these in a block are found first and tell of most blocks that they show
+    nothing or all (of documents: that the last one of the queries is before the
+    first one of the keys). What that leaves open is evaluated pair by pair,
+    until a pair that shows and one that does not are found.
 
     Where a block is one group nothing is left to ask of a block that is listed,
     but for the end of the keys. A third grid writes the results of tiles to which
