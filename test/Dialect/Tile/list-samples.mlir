@@ -1,14 +1,25 @@
 // Whether lists of blocks pay is told from some tiles: none of them is the one
 // that a period begins with, a length of each batch entry is taken for five
-// eighths of the sequence, and a mask that asks much is worth leaving out.
+// eighths of the sequence, and a mask that asks much is worth leaving out. Where
+// ranges leave many blocks open, each pair of those is evaluated.
 //
 // RUN: attn-compile %s --function=every_512th --emit=tile --target=sm_90a --plan='#attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>' | FileCheck %s
 // RUN: attn-compile %s --function=drafts --emit=tile --target=sm_90a | FileCheck %s
 // RUN: attn-compile %s --function=streams --emit=tile --target=sm_90a --plan='#attn.plan<target = sm_90a, block_q = 192, block_k = 96, warps = 12, stages = 3>' | FileCheck %s
 // RUN: attn-compile %s --function=short_streams --emit=tile --target=sm_90a | FileCheck %s --check-prefix=NONE
 //
+// RUN: attn-compile %s --function=centres --emit=tile --target=sm_90a | FileCheck %s --check-prefix=PAIRS
+// RUN: attn-compile %s --function=drafts --emit=tile --target=sm_90a | FileCheck %s --check-prefix=RANGES
+//
 // CHECK: tile.kernel @{{.*}}_block_states
 // NONE-NOT: _block_states
+// PAIRS: tile.kernel @{{.*}}_block_states
+// PAIRS: scf.if %{{.*}} -> (i1, i1)
+// PAIRS: scf.for
+// PAIRS: tile.kernel @{{.*}}_block_lists
+// RANGES: tile.kernel @{{.*}}_block_states
+// RANGES-NOT: scf.for
+// RANGES: tile.kernel @{{.*}}_block_lists
 
 !q = tensor<?x?x?x64xbf16>
 !l = tensor<?x?x?xf32>
@@ -92,6 +103,32 @@ func.func @short_streams(%q: !q, %k: !q, %v: !q) -> !q {
       %own_block = arith.floordivsi %i, %size : i32
       %other_block = arith.floordivsi %j, %size : i32
       %m = arith.cmpi sge, %own_block, %other_block : i32
+      attn.yield %m : i1
+    } : (!q, !q, !q) -> (!q, !l)
+  return %o : !q
+}
+
+// Windows of rows about centres that are no integers, of which each tile has
+// all five: its range of centres is the whole image.
+func.func @centres(%q: !q, %k: !q, %v: !q) -> !q {
+  %o, %lse = attn.attention %q, %k, %v
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %group = arith.constant 12 : i32
+      %five = arith.constant 5 : i32
+      %width = arith.constant 15 : i32
+      %half = arith.constant 0.5 : f32
+      %height = arith.constant 108.8 : f32
+      %reach = arith.constant 3.4 : f32
+      %number = arith.divui %i, %group : i32
+      %place = arith.remui %number, %five : i32
+      %f = arith.sitofp %place : i32 to f32
+      %middle = arith.addf %f, %half : f32
+      %centre = arith.mulf %middle, %height : f32
+      %row = arith.divui %j, %width : i32
+      %y = arith.sitofp %row : i32 to f32
+      %distance = arith.subf %y, %centre : f32
+      %far = math.absf %distance : f32
+      %m = arith.cmpf ole, %far, %reach : f32
       attn.yield %m : i1
     } : (!q, !q, !q) -> (!q, !l)
   return %o : !q
