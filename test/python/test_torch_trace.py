@@ -361,16 +361,52 @@ def test_tensors_that_a_function_makes_are_made_again(monkeypatch):
     assert any(torch.equal(x, pages.flip(0) * 2) for x in captures)
 
 
-def test_what_is_written_to_is_not_made_again(monkeypatch):
+@pytest.mark.parametrize("has_gradients", [False, True])
+def test_gradients_that_a_function_stops_stay_stopped(monkeypatch, has_gradients):
+    def make(table):
+        def score(s, b, h, q, k):
+            with torch.no_grad():
+                doubled = table * 2
+            return s + doubled[k]
+        return score
+    tables = [torch.randn(6, requires_grad=True) for _ in range(3)]
+    with torch.set_grad_enabled(has_gradients):
+        first, _ = retraced(monkeypatch, make, (tables[0],))
+    monkeypatch.undo()
+    found = [trace.regions(make(table), None)[0].captures[0][2] for table in tables]
+    assert torch.equal(first[0][0], tables[0] * 2)
+    assert not any(x.requires_grad for x in found) and torch.equal(found[2], tables[2] * 2)
+
+
+def _by_iadd(x):
+    x += 1
+
+
+WRITES = {
+    "iadd": (_by_iadd, lambda x: x + 1), "method": (lambda x: x.add_(1), lambda x: x + 1),
+    "out": (lambda x: torch.add(x, 1, out=x), lambda x: x + 1), "item": (lambda x: operator.setitem(x, 0, 5.0), None),
+    "inplace": (lambda x: torch.nn.functional.relu(x, inplace=True), torch.relu),
+    "inplace by place": (lambda x: torch.nn.functional.hardtanh(x, 0.0, 9.0, True), torch.relu),
+    "overload": (lambda x: torch.ops.aten.add_.Tensor(x, 1), lambda x: x + 1),
+    "list": (lambda x: torch._foreach_add_([x], 1), lambda x: x + 1),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_what_is_written_to_is_not_made_again(monkeypatch, name):
+    write, same = WRITES[name]
+
     def make(table):
         def score(s, b, h, q, k):
             shifted = table * 1
-            shifted += 1
+            write(shifted)
             return s + shifted[k]
         return score
     tables = [torch.randn(6) for _ in range(2)]
     found, count = retraced(monkeypatch, make, *((table,) for table in tables))
-    assert count == 2 and all(torch.equal(x, table + 1) for (x,), table in zip(found, tables))
+    assert count == 2
+    for (x,), table in zip(found, tables):
+        assert torch.equal(x, same(table) if same else torch.cat([torch.tensor([5.0]), table[1:]]))
 
 
 def test_masks_are_plain_conditions():

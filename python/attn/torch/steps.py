@@ -19,9 +19,18 @@ _IN_PLACE = {f"__{name}__" for name in ("setitem", "iadd", "isub", "imul", "itru
 
 
 def _writes(function, kwargs):
+    schema = getattr(function, "_schema", None)  # of torch.ops
+    if schema is not None:
+        return schema.is_mutable
     name = getattr(function, "__name__", "")
     return name in _IN_PLACE or name.endswith("_") and not name.endswith("__") or bool(kwargs.get("inplace")) or \
         kwargs.get("out") is not None
+
+
+def _state():
+    """What else a call depends on, which a function may set for a part of itself."""
+    return (torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled("cpu"),
+            torch.is_autocast_enabled("cuda"))
 
 
 class Step:
@@ -56,11 +65,12 @@ class Steps:
 
     def __init__(self):
         self._calls, self._steps = [], {}
-        self._is_in_order = True  # nothing is written to
+        self._state, self._is_in_order = _state(), True  # nothing is written to, and no state is set
 
     def add(self, function, args, kwargs, result):
         several = result if isinstance(result, (tuple, list)) else [result]
-        if _writes(function, kwargs):
+        is_set = getattr(function, "__name__", "") == "_set_grad_enabled"
+        if _writes(function, kwargs) or is_set or self._state != _state():
             self._is_in_order = False
         elif any(isinstance(x, torch.Tensor) for x in several):
             self._calls.append((function, args, kwargs, result))
@@ -87,10 +97,10 @@ class Steps:
                 if not isinstance(x, torch.Tensor):
                     continue
                 source = next((number for number, leaf in enumerate(leaves) if leaf is x), None)
-                if source is None:
-                    source = self.of(x, leaves, is_constant)
                 if source is None and is_constant(x):
                     continue
+                if source is None:
+                    source = self.of(x, leaves, is_constant)
                 if source is None:
                     return None
                 flat[position] = None
