@@ -43,6 +43,10 @@ for type in FLOATS:
     for name in ["acos", "asin", "atanh", "tan"]:
         add(type, f"%c = arith.constant 0.1 : {type}\n%p = math.sin %a : {type}\n"
                   f"%s = arith.mulf %p, %c : {type}\n%r = math.{name} %s : {type}")
+    # The axes, where the quotient of the coordinates is 0, infinite or NaN, and a diagonal.
+    origin, left = f"%s = arith.subf %a, %a : {type}\n", f"%p = math.absf %b : {type}\n%m = arith.negf %p : {type}\n"
+    for y, x in ["ss", "sm", "cs", "sc", "cm", "mc", "as", "aa"]:
+        add(type, f"{origin}%c = arith.negf %s : {type}\n{left}%r = math.atan2 %{y}, %{x} : {type}")
     add(type, f"%p = math.absf %a : {type}\n%r = math.powf %p, %b : {type}")
     add(type, f"%r = math.fma %a, %b, %a : {type}")
     add(type, f"%lo = arith.constant -1.0 : {type}\n%hi = arith.constant 0.5 : {type}\n"

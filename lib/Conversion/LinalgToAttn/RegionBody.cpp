@@ -85,7 +85,12 @@ static bool isKnownOperation(ExprRef expr) {
       "math.ceil",       "math.floor",     "math.exp",       "math.exp2",
       "math.log",        "math.log2",      "math.log1p",     "math.sqrt",
       "math.rsqrt",      "math.sin",       "math.cos",       "math.tanh",
-      "math.powf",       "math.erf",       "math.fma"};
+      "math.powf",       "math.erf",       "math.fma",       "math.erfc",
+      "math.expm1",      "math.log10",     "math.trunc",     "math.round",
+      "math.roundeven",  "math.copysign",  "math.cbrt",      "math.tan",
+      "math.asin",       "math.acos",      "math.atan",      "math.atan2",
+      "math.sinh",       "math.cosh",      "math.asinh",     "math.acosh",
+      "math.atanh"};
   return llvm::is_contained(names, name) || isIntegerCast(expr);
 }
 

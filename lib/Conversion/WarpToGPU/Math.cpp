@@ -255,6 +255,36 @@ static Value lowerLog1P(Floats &f, ValueRange x) {
   return f.log(f.add(x[0], f.constant(1)));
 }
 
+/// The arc tangent of the smaller coordinate by the larger one, from which
+/// octants follow: upstream's formula is NaN at the origin, where C's is 0, or
+/// pi where x is -0. The quotient is rounded once, so diagonals are at pi / 4.
+static Value lowerAtan2(Floats &f, ValueRange operands) {
+  constexpr float pi = llvm::numbers::pif;
+  OpBuilder &b = f.builder;
+  Value y = operands[0], x = operands[1], zero = f.constant(0);
+  Value up = f.abs(y), along = f.abs(x);
+  auto compare = [&](arith::CmpFPredicate predicate, Value lhs, Value rhs) {
+    return arith::CmpFOp::create(b, f.loc, predicate, lhs, rhs).getResult();
+  };
+  auto choose = [&](Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(b, f.loc, condition, yes, no).getResult();
+  };
+  Value isSteep = compare(arith::CmpFPredicate::OGT, up, along);
+  Value low = choose(isSteep, along, up), high = choose(isSteep, up, along);
+  // Of infinities 1, of zeros 0.
+  Value isEqual = compare(arith::CmpFPredicate::OEQ, low, high);
+  Value ofEqual = choose(compare(arith::CmpFPredicate::OEQ, high, zero), zero,
+                         f.constant(1));
+  Value quotient =
+      choose(isEqual, ofEqual, f.call("llvm.nvvm.div.rn.f", {low, high}));
+  Value angle = math::AtanOp::create(b, f.loc, quotient);
+  angle = choose(isSteep, f.sub(f.constant(pi / 2), angle), angle);
+  Value isLeft =
+      compare(arith::CmpFPredicate::OLT, f.copySign(f.constant(1), x), zero);
+  angle = choose(isLeft, f.sub(f.constant(pi), angle), angle);
+  return f.copySign(angle, y);
+}
+
 /// tanh x = sign(x) (1 - 2 / (exp(2 |x|) + 1)); near 0 the odd Taylor
 /// polynomial, as the difference cancels there.
 static Value lowerTanh(Floats &f, ValueRange operands) {
@@ -455,7 +485,8 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
       LowerMath<math::Log10Op, lowerLog10>,
       LowerMath<math::Log1pOp, lowerLog1P>,
       LowerMath<math::RsqrtOp, lowerRsqrt>, LowerMath<math::PowFOp, lowerPow>,
-      LowerMath<math::TanhOp, lowerTanh>>(patterns.getContext());
+      LowerMath<math::TanhOp, lowerTanh>, LowerMath<math::Atan2Op, lowerAtan2>>(
+      patterns.getContext());
   patterns.add<LowerApproximateTanh>(patterns.getContext(), bySteps);
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerToNamedIntrinsic<math::AbsFOp>>(context, "llvm.fabs");
@@ -474,9 +505,9 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
   // Upstream's, where there is no instruction: polynomials, and formulae with
   // the ops above. In f32, too.
   auto anyOther = [](StringRef name) {
-    return llvm::is_contained({"math.atan", "math.atan2", "math.sin",
-                               "math.cos", "math.erf", "math.erfc", "math.asin",
-                               "math.acos", "math.cbrt"},
+    return llvm::is_contained({"math.atan", "math.sin", "math.cos", "math.erf",
+                               "math.erfc", "math.asin", "math.acos",
+                               "math.cbrt"},
                               name);
   };
   populateMathF32ExpansionPatterns(patterns, anyOther);

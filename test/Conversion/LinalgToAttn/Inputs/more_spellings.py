@@ -926,12 +926,12 @@ def gated_product_of_a_perceptron(g):
 
 @kept
 def score_of_unknown_function(g):
-    """math.atan2 is not among the functions of scores."""
+    """arith.remf is not among the functions of scores."""
     b = g.arg("ij")
     return attention(
         g,
         *g.qkv(),
-        between=lambda s: g.map([s, b], f"%y = math.atan2 %0, %1 : {s.dtype}"),
+        between=lambda s: g.map([s, b], f"%y = arith.remf %0, %1 : {s.dtype}"),
     )
 
 
