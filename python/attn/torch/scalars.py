@@ -409,7 +409,7 @@ class Writer(expression.Lines):
     def power(self, base, exponent):
         exponent = self.known(exponent)
         if isinstance(exponent, Value):
-            if base == 2:
+            if not isinstance(base, Value) and base == 2:
                 return self.function("math.exp2", exponent)
             return self.function("math.powf", base, exponent)
         base = self.typed(base, "f32")
