@@ -296,6 +296,41 @@ int64_t plan::countNearKeys(Region &mask) {
   return fewest;
 }
 
+bool plan::comparesFew(Region &mask) {
+  constexpr unsigned fewBits = 32;
+  Trends trends(mask.front());
+  Value key = mask.getArgument(keyNumber);
+  auto isPlain = [&](Value index) {
+    return isa<BlockArgument>(index) || !trends.isOfPosition(index);
+  };
+  unsigned numbersOfKeys = 0, numbersOfQueries = 0;
+  for (Operation &op : mask.front()) {
+    trends.read(op);
+    if (op.getNumResults() != 1 || !trends.isOfPosition(op.getResult(0)))
+      continue;
+    if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+      bool isOfQuery = trends.isOfQuery(compare.getLhs()) ||
+                       trends.isOfQuery(compare.getRhs());
+      if (isOfQuery && trends.boundOf(compare) == -1)
+        return false;
+    } else if (auto load = dyn_cast<CaptureLoadOp>(op)) {
+      bool isNarrow = getElementTypeOrSelf(load.getResult().getType())
+                          .getIntOrFloatBitWidth() <= fewBits;
+      ++(llvm::is_contained(load.getIndices(), key) ? numbersOfKeys
+                                                    : numbersOfQueries);
+      if (!isNarrow || !llvm::all_of(load.getIndices(), isPlain))
+        return false;
+    } else if (!isa<arith::CmpFOp, arith::SelectOp, arith::AddIOp,
+                    arith::SubIOp, arith::MinSIOp, arith::MaxSIOp,
+                    arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
+                    arith::IndexCastOp>(op) &&
+               !op.getResult(0).getType().isInteger(1)) {
+      return false;
+    }
+  }
+  return numbersOfKeys == 1 && numbersOfQueries <= 1;
+}
+
 namespace {
 /// Keys that conditions show, all of them: from so many before the query to so
 /// many after it, or the first ones.

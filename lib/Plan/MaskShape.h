@@ -28,6 +28,12 @@ bool isHalf(mlir::Region &mask);
 /// from above and some from below).
 bool isScattered(mlir::Region &mask);
 
+/// A mask reads one number of each key, of 32 bits or fewer, maybe for each
+/// query, and one of each query or none; beside these it compares positions as
+/// they are. It has no quotients, no window that moves with the query, and
+/// reads nothing where another number says.
+bool comparesFew(mlir::Region &mask);
+
 /// How many remainders say which keys of an interval show, where each block of
 /// keys has visible ones in each tile of queries: they repeat within a block,
 /// or, of queries, within a tile, nothing is read by position, and no condition

@@ -112,6 +112,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.hasMask = op.hasMask();
   workload.isHalf = op.hasMask() && isHalf(op.getMask());
   workload.isScattered = op.hasMask() && isScattered(op.getMask());
+  workload.comparesFew = workload.isScattered && comparesFew(op.getMask());
   if (workload.isScattered)
     if (BlockGrain grain = findBlockGrain(op.getMask()); grain.isCoarse())
       workload.queryGrain = grain.queries, workload.keyGrain = grain.keys;

@@ -166,6 +166,18 @@ static bool givesUpMore(const plan::Workload &workload, PlanAttr plan,
   return losesGroups || losesStages;
 }
 
+/// Whether a gradients' plan has one warpgroup where as many with half the keys
+/// could follow first, on sm_90a: 64 x 32 took 1.25 to 1.73 times as long as
+/// 128 x 32, with one stage or two, for 7 masks and scores that read tables or
+/// many numbers (d = 64, an H200), and once 1.01.
+static bool losesGroupsFirst(const plan::Workload &workload, PlanAttr plan,
+                             PlanAttr spilling) {
+  constexpr int64_t fewestKeys = 32;
+  return plan.getTarget() == TargetKind::SM90A && workload.isBackward &&
+         plan.getWarps() < spilling.getWarps() &&
+         spilling.getBlockK() > fewestKeys;
+}
+
 /// Whether a forward plan has half as many keys as one that could follow first,
 /// on sm_90a: 64 where there were more, or three groups. What lives in the code
 /// of more keys says too much of that of few: of 6 random programs that were
@@ -188,11 +200,14 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
        enumeratePlans(workload, plan.getContext(), plan.getTarget())) {
     PlanAttr other = each.withBlocksPerSM(plan.getBlocksPerSm());
     RankedPlan candidate(workload, other);
-    // Slots of rings have addresses and numbers.
-    bool isSparing = std::pair(candidate.left, last.tiles.stages) >
-                     std::pair(last.left, candidate.tiles.stages);
+    // Slots of rings have addresses and numbers, and a warpgroup by itself may
+    // have all registers.
+    bool isSparing =
+        std::tuple(candidate.left, last.tiles.stages, last.tiles.warps) >
+        std::tuple(last.left, candidate.tiles.stages, candidate.tiles.warps);
     if (!isSparing || givesUpMore(workload, other, plan) ||
         skipsKeys(workload, other, spilling) ||
+        losesGroupsFirst(workload, other, spilling) ||
         (isForFewQueries(plan) && other.getBlockQ() > plan.getBlockQ()) ||
         !canPack(workload, candidate, plan.getPackedHeads()))
       continue;

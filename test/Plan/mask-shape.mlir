@@ -141,7 +141,7 @@ func.func @chunks(%q: !t, %k: !t) -> !t {
 
 // Data that are read by position.
 // CHECK-LABEL: func.func @documents
-// CHECK: block_q = 128, block_k = 128
+// CHECK: block_q = 192, block_k = 96
 func.func @documents(%q: !t, %k: !t, %ids: tensor<?xi32>) -> !t {
   %o, %lse = attn.attention %q, %k, %k captures(%ids)
     mask(%b: i32, %h: i32, %i: i32, %j: i32, %d: tensor<?xi32>) {
@@ -182,7 +182,7 @@ func.func @documents_by_offsets(%q: !t, %k: !t, %offsets: tensor<?xi32>) -> !t {
 
 // Beside an alternative a document is one interval of several.
 // CHECK-LABEL: func.func @documents_or_first
-// CHECK: block_q = 128, block_k = 128
+// CHECK: block_q = 192, block_k = 96
 func.func @documents_or_first(%q: !t, %k: !t, %ids: tensor<?xi32>) -> !t {
   %o, %lse = attn.attention %q, %k, %k captures(%ids) {sorted_captures = array<i64: 0>}
     mask(%b: i32, %h: i32, %i: i32, %j: i32, %d: tensor<?xi32>) {
@@ -438,4 +438,94 @@ func.func @wide_sorted_documents(%q: !wide, %k: !wide, %ids: tensor<?xi32>) -> !
       attn.yield %m : i1
     } : (!wide, !wide, !wide, tensor<?xi32>) -> (!wide, !l)
   return %o : !wide
+}
+
+// A number of each key and one of each query, compared: more queries share what
+// is read. So with one of each pair.
+// CHECK-LABEL: func.func @one_number
+// CHECK: block_q = 192, block_k = 96, warps = 12, stages = 3>
+func.func @one_number(%q: !t, %k: !t, %numbers: tensor<?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%numbers)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %n: tensor<?xi32>) {
+      %of_query = attn.capture_load %n[%i] : tensor<?xi32>
+      %of_key = attn.capture_load %n[%j] : tensor<?xi32>
+      %later = arith.cmpi sge, %i, %j : i32
+      %alike = arith.cmpi eq, %of_query, %of_key : i32
+      %m = arith.ori %later, %alike : i1
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @one_truth_of_each_pair
+// CHECK: block_q = 192, block_k = 96, warps = 12, stages = 3>
+func.func @one_truth_of_each_pair(%q: !t, %k: !t, %shown: tensor<?x?xi1>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%shown)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xi1>) {
+      %m = attn.capture_load %t[%i, %j] : tensor<?x?xi1>
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?x?xi1>) -> (!t, !l)
+  return %o : !t
+}
+
+// Those of 64 bits take twice the registers, and so do two.
+// CHECK-LABEL: func.func @wide_number
+// CHECK: block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @wide_number(%q: !t, %k: !t, %numbers: tensor<?xi64>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%numbers)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %n: tensor<?xi64>) {
+      %of_query = attn.capture_load %n[%i] : tensor<?xi64>
+      %of_key = attn.capture_load %n[%j] : tensor<?xi64>
+      %m = arith.cmpi sge, %of_query, %of_key : i64
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?xi64>) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @two_numbers_of_keys
+// CHECK: block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @two_numbers_of_keys(%q: !t, %k: !t, %numbers: tensor<?x2xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%numbers)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %n: tensor<?x2xi32>) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %begin = attn.capture_load %n[%j, %c0] : tensor<?x2xi32>
+      %end = attn.capture_load %n[%j, %c1] : tensor<?x2xi32>
+      %before = arith.cmpi slt, %i, %begin : i32
+      %behind = arith.cmpi sge, %i, %end : i32
+      %m = arith.ori %before, %behind : i1
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?x2xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// A window whose first key data say moves with the query, as other windows do.
+// CHECK-LABEL: func.func @first_key
+// CHECK: block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @first_key(%q: !t, %k: !t, %numbers: tensor<?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%numbers)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %n: tensor<?xi32>) {
+      %first = attn.capture_load %n[%i] : tensor<?xi32>
+      %of_key = attn.capture_load %n[%j] : tensor<?xi32>
+      %c3 = arith.constant 3 : i32
+      %begins = arith.cmpi sge, %j, %first : i32
+      %seen = arith.cmpi ne, %of_key, %c3 : i32
+      %m = arith.andi %begins, %seen : i1
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// A number that is read where another one says.
+// CHECK-LABEL: func.func @indirect
+// CHECK: block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @indirect(%q: !t, %k: !t, %numbers: tensor<?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%numbers)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %n: tensor<?xi32>) {
+      %of_key = attn.capture_load %n[%j] : tensor<?xi32>
+      %further = attn.capture_load %n[%of_key] : tensor<?xi32>
+      %m = arith.cmpi sge, %i, %further : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?xi32>) -> (!t, !l)
+  return %o : !t
 }

@@ -134,6 +134,21 @@ TEST_F(SparingPlans, FewQueries) {
   EXPECT_EQ(next.getSplitKeys(), 4);
 }
 
+// Gradients keep their warpgroups while there are keys to give up, and then
+// have one, which gets all registers.
+TEST_F(SparingPlans, GradientsOfGroups) {
+  plan::Workload gradients = workload(64);
+  gradients.isBackward = true;
+  PlanAttr plan = make(TargetKind::SM90A, {128, 64, 8, 2});
+  PlanAttr next =
+      plan::pickSparing(gradients, plan, plan, {64, {{420, 232, 30, 40}}});
+  EXPECT_EQ(next, make(TargetKind::SM90A, {128, 32, 8, 1}));
+  next = plan::pickSparing(gradients, plan, next, {128, {{330, 232, 30, 40}}});
+  EXPECT_EQ(next, make(TargetKind::SM90A, {64, 32, 4, 1}));
+  EXPECT_FALSE(
+      plan::pickSparing(gradients, plan, next, {192, {{330, 232, 30, 40}}}));
+}
+
 // Tiles that divide the blocks of a map are followed by such: those that lie
 // across blocks take several times as long.
 TEST_F(SparingPlans, BlocksOfMaps) {

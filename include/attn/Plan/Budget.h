@@ -72,6 +72,9 @@ struct Workload {
   /// The mask shows keys here and there: of several intervals, every few, or as
   /// data say that are read by position.
   bool isScattered = false;
+  /// By a number of each key, one of each query or none, and positions as they
+  /// are.
+  bool comparesFew = false;
   /// So many aligned queries, and keys, are alike in the mask, as in a map of
   /// blocks; 0: all are, 1: that is not known.
   int64_t queryGrain = 1, keyGrain = 1;

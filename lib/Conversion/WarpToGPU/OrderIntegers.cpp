@@ -13,9 +13,11 @@
 // live together. Here each integer moves to its first use, with what it is
 // computed from before it: one element after the other, and only what
 // several elements share stays live. Nothing is computed twice, and what has an
-// effect stays where it is. The assembler orders short blocks well by itself,
-// and kernels without such chains were timed as they come out, so only blocks
-// with many integers are touched.
+// effect stays where it is. What is true of numbers that a branch gives, as
+// those that lanes gather if they are there, is known before the next branch: a
+// row of numbers takes more registers than what is true of it. The assembler
+// orders short blocks well by itself, and kernels without such chains were
+// timed as they come out, so only blocks with many integers are touched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +50,14 @@ public:
   void run();
 
 private:
-  void placeOperands(Operation *op);
+  /// Truths about what branches give, and how many of them stand before each
+  /// operation with regions.
+  struct Truths {
+    SmallVector<Operation *> ops;
+    DenseMap<Operation *, size_t> before;
+  };
+  Truths collectTruths();
+  void placeOperands(Operation *op, Operation *place);
 
   Block *block;
   DenseSet<Operation *> waiting; // those that can move, not placed yet
@@ -67,9 +76,9 @@ static SmallVector<Operation *> getSources(Operation *op, Block *block) {
   return sources;
 }
 
-/// Those that wait and that `op` needs go before it. Chains are as long as
+/// Those that wait and that `op` needs go before `place`. Chains are as long as
 /// ten rounds of random numbers, so there is no recursion.
-void Ordering::placeOperands(Operation *op) {
+void Ordering::placeOperands(Operation *op, Operation *place) {
   struct Frame {
     Operation *op;
     SmallVector<Operation *> sources;
@@ -81,7 +90,7 @@ void Ordering::placeOperands(Operation *op) {
     Frame &frame = stack.back();
     if (frame.next == frame.sources.size()) {
       if (frame.op != op)
-        frame.op->moveBefore(op);
+        frame.op->moveBefore(place);
       stack.pop_back();
       continue;
     }
@@ -91,6 +100,24 @@ void Ordering::placeOperands(Operation *op) {
   }
 }
 
+Ordering::Truths Ordering::collectTruths() {
+  Truths truths;
+  DenseSet<Operation *> given;
+  for (Operation &op : *block) {
+    if (op.getNumRegions() != 0) {
+      truths.before[&op] = truths.ops.size();
+      given.insert(&op);
+    } else if (isMovable(&op) && op.getResult(0).getType().isInteger(1) &&
+               llvm::any_of(op.getOperands(), [&](Value operand) {
+                 return given.contains(operand.getDefiningOp());
+               })) {
+      truths.ops.push_back(&op);
+      given.insert(&op);
+    }
+  }
+  return truths;
+}
+
 void Ordering::run() {
   SmallVector<Operation *> anchors, movable;
   for (Operation &op : *block)
@@ -98,8 +125,16 @@ void Ordering::run() {
   if (movable.size() < manyIntegers)
     return;
   waiting.insert_range(movable);
-  for (Operation *anchor : anchors)
-    placeOperands(anchor);
+  size_t placed = 0;
+  auto [truths, truthsBefore] = collectTruths();
+  for (Operation *anchor : anchors) {
+    for (size_t end = truthsBefore.lookup(anchor); placed < end; ++placed)
+      if (waiting.erase(truths[placed])) {
+        placeOperands(truths[placed], anchor);
+        truths[placed]->moveBefore(anchor);
+      }
+    placeOperands(anchor, anchor);
+  }
   // What nobody in the block reads.
   for (Operation *op : movable)
     if (waiting.contains(op))

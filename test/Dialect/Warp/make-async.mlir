@@ -346,3 +346,128 @@ func.func @pitched(%n: index) {
   }
   return
 }
+
+!numbers = memref<?x4xi64>
+!cols = !warp.frag<1x64xi32, acc, 4>
+!row = !warp.frag<1x64xi64, acc, 4>
+!many = !warp.frag<64x64xi64, acc, 4>
+!s64 = !warp.frag<64x64xf32, acc, 4>
+!truths = !warp.frag<64x64xi1, acc, 4>
+
+// Of four rows of 64 bits two are gathered beside the product. The others
+// follow what joins the comparisons of those.
+// CHECK-LABEL: @many_rows
+func.func @many_rows(%n: index, %k: !view, %t: !numbers, %x0: i32, %p: i64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @many_rows blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    warp.role @load copy warps(4) registers(24) {
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] by tma : !view, !ring
+        %kn1 = arith.addi %kn, %c1 : index
+        scf.yield %kn1 : index
+      }
+    }
+    warp.role @softmax compute warps(4) registers(160) {
+      %zero = arith.constant 0.0 : f32
+      %c0_i32 = arith.constant 0 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %c2_i32 = arith.constant 2 : i32
+      %c3_i32 = arith.constant 3 : i32
+      %zs = warp.splat %zero : !s64
+      %own = warp.splat %p : !many
+      %cols = warp.coords %x0, 1 : !cols
+      // CHECK: scf.for
+      %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0, %sum = %zs) -> (index, !s64) {
+        %kt = warp.await %K[%kn] : !ring -> !t
+        %kn1 = arith.addi %kn, %c1 : index
+        // CHECK: warp.mma_async
+        %s = warp.mma wgmma %kt, %kt, %zs transpose_b : !t, !t, !s64
+        warp.release %kt : !t
+        // CHECK-COUNT-2: warp.gather
+        // CHECK-NOT: warp.gather
+        // CHECK: warp.wait
+        %g0 = warp.gather %t[%cols, %c0_i32] : !numbers, (!cols, i32) -> !row
+        %w0 = warp.broadcast %g0 : !row -> !many
+        %e0 = arith.cmpi eq, %w0, %own : !many
+        %g1 = warp.gather %t[%cols, %c1_i32] : !numbers, (!cols, i32) -> !row
+        %w1 = warp.broadcast %g1 : !row -> !many
+        %e1 = arith.cmpi eq, %w1, %own : !many
+        %m1 = arith.ori %e0, %e1 : !truths
+        // CHECK: arith.ori
+        // CHECK-NEXT: warp.gather %{{.*}}[%{{.*}}, %c2_i32]
+        // CHECK: warp.gather
+        // CHECK: arith.ori
+        // CHECK: arith.ori
+        %g2 = warp.gather %t[%cols, %c2_i32] : !numbers, (!cols, i32) -> !row
+        %w2 = warp.broadcast %g2 : !row -> !many
+        %e2 = arith.cmpi eq, %w2, %own : !many
+        %m2 = arith.ori %m1, %e2 : !truths
+        %g3 = warp.gather %t[%cols, %c3_i32] : !numbers, (!cols, i32) -> !row
+        %w3 = warp.broadcast %g3 : !row -> !many
+        %e3 = arith.cmpi eq, %w3, %own : !many
+        %m3 = arith.ori %m2, %e3 : !truths
+        %shown = warp.select %m3, %s, %zs : !truths, !s64
+        %sum1 = arith.addf %sum, %shown : !s64
+        scf.yield %kn1, %sum1 : index, !s64
+      }
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: @enough_registers
+func.func @enough_registers(%n: index, %k: !view, %t: !numbers, %x0: i32, %p: i64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @enough_registers blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    warp.role @load copy warps(4) registers(24) {
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] by tma : !view, !ring
+        %kn1 = arith.addi %kn, %c1 : index
+        scf.yield %kn1 : index
+      }
+    }
+    warp.role @softmax compute warps(4) registers(240) {
+      %zero = arith.constant 0.0 : f32
+      %c0_i32 = arith.constant 0 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %c2_i32 = arith.constant 2 : i32
+      %c3_i32 = arith.constant 3 : i32
+      %zs = warp.splat %zero : !s64
+      %own = warp.splat %p : !many
+      %cols = warp.coords %x0, 1 : !cols
+      // CHECK: scf.for
+      %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0, %sum = %zs) -> (index, !s64) {
+        %kt = warp.await %K[%kn] : !ring -> !t
+        %kn1 = arith.addi %kn, %c1 : index
+        // CHECK: warp.mma_async
+        %s = warp.mma wgmma %kt, %kt, %zs transpose_b : !t, !t, !s64
+        warp.release %kt : !t
+        // CHECK-COUNT-4: warp.gather
+        // CHECK: warp.wait
+        %g0 = warp.gather %t[%cols, %c0_i32] : !numbers, (!cols, i32) -> !row
+        %w0 = warp.broadcast %g0 : !row -> !many
+        %e0 = arith.cmpi eq, %w0, %own : !many
+        %g1 = warp.gather %t[%cols, %c1_i32] : !numbers, (!cols, i32) -> !row
+        %w1 = warp.broadcast %g1 : !row -> !many
+        %e1 = arith.cmpi eq, %w1, %own : !many
+        %m1 = arith.ori %e0, %e1 : !truths
+        %g2 = warp.gather %t[%cols, %c2_i32] : !numbers, (!cols, i32) -> !row
+        %w2 = warp.broadcast %g2 : !row -> !many
+        %e2 = arith.cmpi eq, %w2, %own : !many
+        %m2 = arith.ori %m1, %e2 : !truths
+        %g3 = warp.gather %t[%cols, %c3_i32] : !numbers, (!cols, i32) -> !row
+        %w3 = warp.broadcast %g3 : !row -> !many
+        %e3 = arith.cmpi eq, %w3, %own : !many
+        %m3 = arith.ori %m2, %e3 : !truths
+        %shown = warp.select %m3, %s, %zs : !truths, !s64
+        %sum1 = arith.addf %sum, %shown : !s64
+        scf.yield %kn1, %sum1 : index, !s64
+      }
+    }
+  }
+  return
+}

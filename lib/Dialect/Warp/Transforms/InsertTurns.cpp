@@ -23,6 +23,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FreeRegisters.h"
+
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
@@ -33,7 +35,6 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPINSERTTURNS
@@ -102,13 +103,6 @@ static bool collectMakers(Value value, Operation *place,
     return false;
   makers.insert(op);
   return true;
-}
-
-/// The registers of a lane, of 32 bits.
-static int64_t countRegisters(FragType type) {
-  constexpr int64_t bits = 32;
-  return llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), bits) *
-         type.getLayout().numRegisters();
 }
 
 /// Rows of few numbers that the body reads from captured tensors, which nobody

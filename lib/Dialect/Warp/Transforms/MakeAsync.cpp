@@ -27,8 +27,13 @@
 // front of it their registers would be held beside those of the products. So do
 // long rows that are read from a ring's slot (delta of 128 queries takes 32
 // registers), before it is given back; shorter ones arrive beside the products.
+// Captured numbers that lanes gather arrive beside them, too, as many as there
+// are registers for: where a mask compares six numbers of each query, those
+// beyond are gathered when the comparisons of the first are done.
 //
 //===----------------------------------------------------------------------===//
+
+#include "FreeRegisters.h"
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/Atoms.h"
@@ -37,6 +42,7 @@
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -73,6 +79,7 @@ private:
   static bool mustWait(Flight &flight, Operation *op);
   void land(Flight &flight, Operation *before);
   void sinkFragments(Operation *issue, Operation *before);
+  void spreadGathers(Operation *issue, WaitOp wait);
   bool delayRelease(ReleaseOp release);
 
   RewriterBase &rewriter;
@@ -207,12 +214,89 @@ void AsyncProducts::sinkFragments(Operation *issue, Operation *before) {
   }
 }
 
+/// The last operation of the block for which the registers of `value` are held:
+/// those of a row are also those of its broadcasts, and LLVM compares in the
+/// block of branches where the comparison is read.
+static Operation *findLastUse(Value value, Block *block) {
+  Operation *last = nullptr;
+  for (Operation *user : value.getUsers()) {
+    Operation *here = block->findAncestorOpInBlock(*user);
+    if (here == user && isa<BroadcastOp, arith::CmpIOp, arith::CmpFOp>(user))
+      if (Operation *further = findLastUse(user->getResult(0), block))
+        here = further;
+    if (here && (!last || last->isBeforeInBlock(here)))
+      last = here;
+  }
+  return last;
+}
+
+/// The first operation of the block that uses `value`.
+static Operation *findFirstUse(Value value, Block *block) {
+  Operation *first = nullptr;
+  for (Operation *user : value.getUsers()) {
+    Operation *here = block->findAncestorOpInBlock(*user);
+    if (here && (!first || here->isBeforeInBlock(first)))
+      first = here;
+  }
+  return first;
+}
+
+/// Of the gathers in front of a wait only so many stay there as have registers;
+/// each other one follows the last use of the first of those before it. What
+/// the uses leave for those behind takes as many registers as the scores, so
+/// few gathers stay.
+void AsyncProducts::spreadGathers(Operation *issue, WaitOp wait) {
+  Block *block = wait->getBlock();
+  SmallVector<GatherOp> gathers;
+  int64_t all = 0;
+  for (Operation *op = issue; op != wait; op = op->getNextNode()) {
+    auto gather = dyn_cast<GatherOp>(op);
+    Operation *first =
+        gather ? findFirstUse(gather.getResult(), block) : nullptr;
+    if (!first || first->isBeforeInBlock(wait))
+      continue;
+    gathers.push_back(gather);
+    all += countRegisters(gather.getResult().getType());
+  }
+  SmallVector<MmaAsyncOp> products;
+  for (Flight &flight : inFlight)
+    products.push_back(flight.wait.getPending().getDefiningOp<MmaAsyncOp>());
+  int64_t free = countFreeRegisters(block, products), held = 0;
+  if (free >= all || all - free <= countRegisters(wait.getResult().getType()))
+    return;
+  size_t first = 0;            // of those that are held
+  Operation *before = nullptr; // the one that moved last
+  for (auto [number, gather] : llvm::enumerate(gathers)) {
+    held += countRegisters(gather.getResult().getType());
+    Operation *place = nullptr;
+    for (; held > free && first < number; ++first) {
+      Value value = gathers[first].getResult();
+      held -= countRegisters(value.getType());
+      Operation *last = findLastUse(value, block);
+      if (last && (!place || place->isBeforeInBlock(last)))
+        place = last;
+    }
+    if (!place)
+      continue;
+    if (before && place->isBeforeInBlock(before))
+      place = before;
+    Operation *user = findFirstUse(gather.getResult(), block);
+    if (user->isBeforeInBlock(place->getNextNode()))
+      rewriter.moveOpBefore(gather, user);
+    else
+      rewriter.moveOpAfter(gather, place);
+    before = gather;
+  }
+}
+
 /// The wait goes before `before`, the releases follow it.
 void AsyncProducts::land(Flight &flight, Operation *before) {
   rewriter.moveOpBefore(flight.wait, before);
   for (ReleaseOp release : flight.releases)
     rewriter.moveOpBefore(release, before);
-  sinkFragments(flight.wait.getPending().getDefiningOp(), before);
+  Operation *issue = flight.wait.getPending().getDefiningOp();
+  sinkFragments(issue, before);
+  spreadGathers(issue, flight.wait);
 }
 
 /// In a role a release waits with the last product in flight that reads the
