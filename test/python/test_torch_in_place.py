@@ -257,6 +257,23 @@ def tensor_at_a_mask(q, k, v):
     return attend(scores, v)
 
 
+@case
+def bias_beside_one_that_is_written_to(q, k, v):
+    """Of equal shapes in one memory."""
+    both = torch.zeros(2, LENGTH, LENGTH)
+    bias, other = both
+    other.fill_(3).triu_()
+    return attend(q @ k.mT / 4 + bias, v)
+
+
+@case
+def half_of_queries_beside_one_that_is_written_to(q, k, v):
+    q = q * 1.0
+    first, second = q[..., :8], q[..., 8:]
+    second.mul_(3)
+    return attend(first @ k[..., :8].mT, v)
+
+
 # What a kernel may be of, and is.
 FUSED = {number_at_a_mask, number_at_a_mask_behind_batches, number_at_a_mask_of_keys, number_at_a_mask_of_a_bias,
          number_at_a_mask_of_batches_and_heads, numbers_at_two_masks, query_by_imul, query_by_itruediv, query_twice, bias_in_part_and_whole, mask_inverted, mask_by_ixor, mask_of_ones,

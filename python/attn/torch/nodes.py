@@ -110,12 +110,17 @@ def sized(given):
 
 class Graph:
     """The order of the nodes of a graph, which write to what others hold, and which are
-    inside of a transform of torch.func."""
+    inside of a transform of torch.func or of torch.no_grad."""
 
     def __init__(self, graph):
         self.order = {node: number for number, node in enumerate(graph.nodes)}
         self._writes, self._transforms, open_transforms = {}, {}, []
+        self._without_gradients, has_gradients = set(), True
         for node in graph.nodes:
+            if node.op == "call_function" and written_name(node) == "_set_grad_enabled":
+                has_gradients = node.args[0] is not False
+            if not has_gradients:
+                self._without_gradients.add(node)
             for target in writes_to(node):
                 self._writes.setdefault(storage(target), []).append(node)
             begun, ended = (_NESTING.fullmatch(written_name(node)) if node.op == "call_function" else None), False
@@ -127,6 +132,10 @@ class Graph:
     def transforms(self, node):
         """The transforms of torch.func that a node is inside of: "vmap", "grad", "jvp"."""
         return self._transforms[node]
+
+    def is_without_gradients(self, node):
+        """Whether the graph has it inside of torch.no_grad()."""
+        return node in self._without_gradients
 
     def _all_writes(self, node):
         return self._writes.get(storage(node), ()) if self._writes else ()
@@ -145,8 +154,8 @@ class Graph:
             return node
         last = writes[-1]
         target = next(target for target in writes_to(last) if storage(target) == storage(node))
-        a, b, made = value(node), value(target), value(last)
-        if a.shape != b.shape or a.stride() != b.stride() or not isinstance(made, torch.Tensor) or made.shape != a.shape:
+        made = value(last)
+        if not is_same_memory(node, target) or not isinstance(made, torch.Tensor) or made.shape != value(node).shape:
             raise Unread("a tensor that is written to in part", last)
         return last
 
@@ -190,6 +199,21 @@ def storage(node):
         return held.untyped_storage()._cdata
     except (NotImplementedError, RuntimeError):
         return None
+
+
+def is_same_memory(one, other):
+    """Whether elements of two tensors of one memory are at the same places of it."""
+    a, b = value(one), value(other)
+    return a.shape == b.shape and a.stride() == b.stride() and a.storage_offset() == b.storage_offset() \
+        and a.dtype == b.dtype
+
+
+def cuts_gradients(node):
+    """Whether nothing gets gradients through a node whose arguments want some: detach(), and
+    all that is done inside of torch.no_grad()."""
+    made = value(node)
+    return made.is_floating_point() and not made.requires_grad and any(
+        value(each).requires_grad for each in node.all_input_nodes if is_tensor(each))
 
 
 # ---------------------------------------------------------------------------

@@ -238,6 +238,8 @@ class Body:
         name = nodes.name(node)
         dtype = self.outline.dtype_of(node)
         type_of(dtype)
+        if not self.outline.is_spine(node) and nodes.cuts_gradients(node):
+            raise Unread("what gets no gradients")
         if name in ("min", "max") and nodes.is_tensor(nodes.argument(node, 1, "other")):
             name += "imum"
         if nodes.is_view(node) and not (name == "getitem" and self._advanced(node)):

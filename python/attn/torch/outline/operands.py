@@ -53,6 +53,8 @@ def walk(graph, node, indices, at):
             if graph.resolve(node, at) is not node or not isinstance(node, torch.fx.Node):
                 return
             kind, dtype = nodes.name(node), nodes.value(node).dtype
+            if nodes.cuts_gradients(node):
+                return
             if nodes.is_view(node) and not (kind == "getitem" and not nodes.is_tensor(node.args[0])):
                 copies = nodes.storage(node) != nodes.storage(node.args[0])
                 indices, at, node = nodes.viewed(node, indices), node if copies else at, node.args[0]

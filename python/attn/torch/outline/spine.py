@@ -55,7 +55,18 @@ class Outline(Attention):
             raise Unread("values of other than one dimension of their own")
         self.value_dim = own[0]
         self.sizes = self._sizes_of_letters()
+        self._check_gradients()
         self.clears_nan = any(map(self._clears_nan, self.spine))
+
+    def _check_gradients(self):
+        """Between the products gradients go everywhere, as in a kernel, or nowhere. The maximum
+        of a row has none in the end."""
+        if self.graph.is_without_gradients(self.output):
+            return
+        for node in self.spine - {self.output, self.quotient}:
+            if self.graph.is_without_gradients(node) and nodes.is_tensor(node) and nodes.cuts_gradients(node) \
+                    and nodes.name(node) != "max" and not (nodes.name(node) == "getitem" and nodes.name(node.args[0]) == "max"):
+                raise Unread("torch.no_grad for a part of attention", node)
 
     def _clears_nan(self, node):
         """Whether weights that are no numbers become others by it: those of rows that see no
