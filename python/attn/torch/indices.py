@@ -18,6 +18,11 @@ import collections
 
 Digit = collections.namedtuple("Digit", "var div size")
 Index = collections.namedtuple("Index", "digits offset")
+# A scalar of a Body; `is_made` says that floats of tensors are in it, or what costs as much,
+# `is_natural` that it is an integer that is not negative.
+Scalar = collections.namedtuple("Scalar", "name dtype is_made is_natural", defaults=(False,))
+# An index that is computed, an i64.
+Computed = collections.namedtuple("Computed", "scalar")
 ZERO = Index((), 0)
 
 

@@ -146,6 +146,10 @@ class Graph:
         first, last = self.order[reader], self.order[before]
         return [write for write in self._all_writes(node) if first <= self.order[write] < last]
 
+    def writes_before(self, node, last):
+        """The writes to the memory of `node` that come before another node."""
+        return [write for write in self._all_writes(node) if self.order[write] < self.order[last]]
+
     def resolve(self, node, at):
         """The node that holds what `node` holds where `at` reads it."""
         first, end = self.order[node], self.order[at]
@@ -319,9 +323,12 @@ def _slice(node, indices):
 
 
 def _getitem(node, indices):
-    items = node.args[1]
+    return item_indices(shape(node.args[0]), node.args[1], indices)
+
+
+def item_indices(source, items, indices):
+    """Indices of a tensor of shape `source`, for those of its item."""
     items = list(items) if isinstance(items, (tuple, list)) else [items]
-    source = shape(node.args[0])
     taken = sum(1 for item in items if item is not None and item is not Ellipsis)
     if Ellipsis in [item for item in items if not isinstance(item, torch.fx.Node)]:
         at = next(n for n, item in enumerate(items) if item is Ellipsis)

@@ -12,24 +12,18 @@ Arithmetic is PyTorch's: operands are brought to one type, f16 and bf16 are comp
 f32 and rounded after each operation.
 """
 
-import collections
 import math
 
 import torch
 
-from . import activations, nodes, softmaxes
-from .indices import ZERO, Unread
+from . import activations, nodes, parts, softmaxes
+from .gathers import Gathers
+from .indices import ZERO, Computed, Scalar, Unread
 
 TYPES = {
     torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
     torch.bool: "i1", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
 }
-
-# A scalar; `is_made` says that floats of tensors are in it, or what costs as much,
-# `is_natural` that it is an integer that is not negative.
-Scalar = collections.namedtuple("Scalar", "name dtype is_made is_natural", defaults=(False,))
-# An index that is computed, an i64.
-Computed = collections.namedtuple("Computed", "scalar")
 
 _FLOAT_BINARY = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf",
                  "maximum": "arith.maximumf", "minimum": "arith.minimumf", "pow": "math.powf"}
@@ -43,7 +37,7 @@ _UNARY = {"exp": "math.exp", "exp2": "math.exp2", "log": "math.log", "log2": "ma
           "erf": "math.erf"}
 _ARITHMETIC = ("add", "sub", "rsub", "mul", "div", "maximum", "minimum", "pow", "floordiv", "remainder", "and", "or",
                "xor")
-_FILLED = {"zeros": 0, "ones": 1, "zeros_like": 0, "ones_like": 1, "new_zeros": 0, "new_ones": 1}
+_FILLED = {"zero": 0, "zeros": 0, "ones": 1, "zeros_like": 0, "ones_like": 1, "new_zeros": 0, "new_ones": 1}
 
 
 def type_of(dtype):
@@ -72,7 +66,7 @@ def computed_in(dtype):
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
-class Body:
+class Body(Gathers):
     """Lines of scalar code over the loops of one generic.
 
     outline  has tensors and sizes: element(node, indices, body), leaf(node, indices, at,
@@ -83,6 +77,7 @@ class Body:
     def __init__(self, outline, loops):
         self.outline, self.loops = outline, loops
         self.lines, self.inputs, self._known, self._count = [], [], {}, 0
+        self.parts = []  # which elements are read of parts that they may not be in, see parts.py
 
     # Lines.
 
@@ -104,6 +99,10 @@ class Body:
         is_natural = dtype in (torch.int32, torch.int64) and number >= 0
         name = self.once(("number", text), lambda: self.emit(f"arith.constant {text}"))
         return Scalar(name, dtype, False, is_natural)
+
+    @staticmethod
+    def flag(name):
+        return Scalar(name, torch.bool, False)
 
     def index_constant(self, number):
         return self.once(("index", number), lambda: self.emit(f"arith.constant {number} : index"))
@@ -179,9 +178,10 @@ class Body:
         try:
             try:
                 node = self.outline.graph.resolve(node, at)
-            except Unread:
+            except Unread as part:
                 if self.outline.is_spine(node):
-                    raise
+                    key = (node, tuple(indices), part.node)
+                    return self.once(key, lambda: parts.element(self, node, list(indices), at, part.node))
                 key = (node, tuple(indices), "written")
                 return self.once(key, lambda: self.outline.leaf(node, indices, at, self))
             key = (node, tuple(indices))
@@ -195,6 +195,8 @@ class Body:
 
     def _computed(self, node, indices, at):
         """The same by the operation of the node, or else as an element of an argument."""
+        if self.parts and nodes.shape(node) and not self.outline.is_spine(node):
+            return self.outline.leaf(node, indices, at, self)
         mark = len(self.lines), dict(self._known), self.outline.mark()
         try:
             found = self._operation(node, list(indices))
@@ -246,7 +248,7 @@ class Body:
             source = node.args[0]
             if name == "getitem" and not nodes.is_tensor(source):
                 raise Unread("a part of several results")
-            return self.read(source, nodes.viewed(node, indices), node)
+            return self.read(source, parts.within(self, source, nodes.viewed(node, indices)), node)
         if name in _COMPARED:
             return self._compare(node, indices, name)
         if name in _UNARY:
@@ -478,70 +480,16 @@ class Body:
             raise Unread("a tensor of several numbers")
         return self._operand(node, given, [], dtype)
 
+    def _read_copy(self, node, indices, dtype):
+        """fill_ and copy_: of a number, or a tensor."""
+        return self._operand(node, nodes.argument(node, 1, "value" if nodes.name(node) == "fill" else "src"), indices, dtype)
+
     def _read_eye(self, node, indices, dtype):
         row, column = self.integer(indices[-2]), self.integer(indices[-1])
         same = Scalar(self.emit(f"arith.cmpi eq, {row.name}, {column.name} : i64"), torch.bool, False)
         return self.cast(same, dtype)
 
-    # Gathers.
-
-    def _read_embedding(self, node, indices, dtype):
-        first, second = nodes.argument(node, 0, "input"), nodes.argument(node, 1, "weight")
-        if nodes.value(first).dtype.is_floating_point:  # torch.embedding has them the other way round
-            first, second = second, first
-        if any(nodes.argument(node, n, key) for n, key in ((3, "max_norm"), (6, "sparse"))):
-            raise Unread("embedding with max_norm or sparse")
-        at = self.cast(self.read(first, indices[:-1], node), torch.int64)
-        return self.read(second, [Computed(at), indices[-1]], node)
-
-    def _read_index_select(self, node, indices, dtype):
-        dim = nodes.argument(node, 1, "dim") % len(indices)
-        at = self.cast(self.read(nodes.argument(node, 2, "index"), [indices[dim]], node), torch.int64)
-        return self.read(node.args[0], [*indices[:dim], Computed(at), *indices[dim + 1:]], node)
-
-    def _read_gather(self, node, indices, dtype):
-        dim = nodes.argument(node, 1, "dim") % len(indices)
-        at = self.cast(self.read(nodes.argument(node, 2, "index"), indices, node), torch.int64)
-        return self.read(node.args[0], [*indices[:dim], Computed(at), *indices[dim + 1:]], node)
-
-    def _advanced(self, node):
-        items = node.args[1] if isinstance(node.args[1], (tuple, list)) else [node.args[1]]
-        return any(nodes.is_tensor(item) for item in items)
-
-    def _read_getitem(self, node, indices, dtype):
-        """Tensors as indices, side by side."""
-        source, items = node.args[0], node.args[1]
-        if not nodes.is_tensor(source):
-            raise Unread("a part of several results")
-        items = list(items) if isinstance(items, (tuple, list)) else [items]
-        sizes = nodes.shape(source)
-        where = [n for n, item in enumerate(items) if nodes.is_tensor(item)]
-        if where != list(range(where[0], where[-1] + 1)) or any(
-                item is None or item is Ellipsis or (item != slice(None) if isinstance(item, slice) else
-                                                     not nodes.is_tensor(item)) for item in items):
-            raise Unread("indices that are tensors beside others")
-        shapes = [nodes.shape(items[n]) for n in where]
-        rank = max(map(len, shapes))
-        inner = indices[where[0]:where[0] + rank]
-        wide = nodes.shape(node)[where[0]:where[0] + rank]
-        computed = []
-        for n, own in zip(where, shapes):
-            if nodes.value(items[n]).dtype == torch.bool:
-                raise Unread("an index of flags")
-            part = [ZERO if a == 1 and b != 1 else index
-                    for a, b, index in zip(own, wide[rank - len(own):], inner[rank - len(own):])]
-            at = self.cast(self.read(items[n], part, node), torch.int64)
-            if at.is_natural:
-                computed.append(Computed(at))
-                continue
-            zero, length = self.number(0, torch.int64), self._operand(node, value_size(source, n), [], torch.int64)
-            negative = Scalar(self.emit(f"arith.cmpi slt, {at.name}, {zero.name} : i64"), torch.bool, False)
-            behind = self._binary("add", at, length, torch.int64)
-            computed.append(Computed(self._select(negative, behind, at, torch.int64)))
-        result = [*indices[:where[0]], *computed, *indices[where[0] + rank:]]
-        if len(result) != len(sizes):
-            raise Unread("indices that are tensors beside others")
-        return self.read(source, result, node)
+    # Products.
 
     def _read_baddbmm(self, node, indices, dtype):
         """beta input + alpha product, where the product is the spine's."""
@@ -562,10 +510,6 @@ class Body:
 
 def name_of_method(node):
     return node.op == "call_method"
-
-
-def value_size(node, dim):
-    return nodes.value(node).shape[dim]
 
 
 def _common(first, second):
@@ -594,7 +538,7 @@ _METHODS = {
     "full_like": "_read_full", "new_full": "_read_full", "scalar_tensor": "_read_full", "tensor": "_read_full",
     "as_tensor": "_read_full", "eye": "_read_eye", "embedding": "_read_embedding",
     "index_select": "_read_index_select", "gather": "_read_gather", "getitem": "_read_getitem",
-    "baddbmm": "_read_baddbmm", "nan_to_num": "_read_nan_to_num", "isnan": "_read_isnan",
+    "baddbmm": "_read_baddbmm", "fill": "_read_copy", "copy": "_read_copy", "nan_to_num": "_read_nan_to_num", "isnan": "_read_isnan",
 }
 
 _READ = frozenset((*_METHODS, *activations.READ, *_COMPARED, *_UNARY, *_FILLED, *_ARITHMETIC, "min", "max", "baddbmm"))

@@ -320,12 +320,10 @@ def _replace_one(graph, rewritten, replaced):
         result = _in_form(graph, result, outline, replaced)
         new = _cast(graph, result, wanted, nodes.value(old).dtype)
     new.meta = dict(old.meta)
-    dead = _dead(graph, outline)
     old.replace_all_uses_with(new)
     replaced[old] = new
-    for node in dead:
-        if not node.users:
-            graph.erase_node(node)
+    for node in _dead(graph, outline):
+        graph.erase_node(node)
 
 
 def _without_nan(graph, result, lse):
@@ -413,19 +411,25 @@ _PURE = {
 
 
 def _dead(graph, outline):
-    """What nothing reads once the output is replaced, users first."""
-    before, stack = {outline.replaced}, [outline.replaced]
-    while stack:
-        for node in stack.pop().all_input_nodes:
-            if node not in before and (reading.is_read(node) or nodes.name(node) in _PURE):
-                before.add(node)
-                stack.append(node)
+    """What nothing reads since the output was replaced, users first. A write is read by all
+    that reads the memory behind it."""
     spine = {nodes.storage(node) for node in outline.spine if nodes.is_tensor(node)}
-    result = []
-    for node in reversed(graph.nodes):
-        if nodes.writes_to(node):
-            if all(nodes.storage(target) in spine for target in nodes.writes_to(node)):
-                result.append(node)
-        elif node in before:
-            result.append(node)
-    return result
+    candidates, order, writes = {outline.replaced}, {}, {}
+    for number, node in enumerate(graph.nodes):
+        order[node], targets = number, nodes.writes_to(node)
+        if targets and all(nodes.storage(target) in spine for target in targets):
+            candidates.add(node)
+            for target in targets:
+                writes.setdefault(nodes.storage(target), []).append(node)
+        elif not targets and (reading.is_read(node) or nodes.name(node) in _PURE) and (
+                nodes.name(node) != "dropout" or nodes.drops_nothing(node)):
+            candidates.add(node)
+    stack = [node for node in graph.nodes if node not in candidates]
+    while stack:
+        node = stack.pop()
+        for each in node.all_input_nodes:
+            written = writes.get(nodes.storage(each), ()) if nodes.is_tensor(each) else ()
+            needed = {each, *(write for write in written if order[write] < order[node])} & candidates
+            candidates -= needed
+            stack += needed
+    return [node for node in reversed(graph.nodes) if node in candidates]

@@ -281,10 +281,10 @@ def a_convolution_of_weights(q, k, v):
     return F.avg_pool2d(w, 3, 1, 1) @ v
 
 
-@spelling(reasons="written to in part")
+@spelling(reasons="a slice with a step")
 def changed_in_place_before(q, k, v):
     s = scores_of(q, k)
-    s[..., 0] = 0.5
+    s[..., ::2] = 0.5
     return s.softmax(-1) @ v
 
 

@@ -11,7 +11,7 @@ elements between them are read from.
 """
 
 from .. import nodes
-from ..indices import Index, Unread, joined
+from ..indices import Index, Unread, joined, product
 from ..reading import TYPES, Body, Scalar, computed_in, type_of
 from .function import Function, dtype_of, element_of
 
@@ -84,6 +84,8 @@ class Attention:
                 steps.append(("select", dim - removed, index.offset))
                 removed += 1
                 continue
+            if body.parts and isinstance(index, Index) and index.digits:
+                index, size = self._surrounded(index, size, dim - removed, len(indices) - removed, steps)
             if isinstance(index, Index) and isinstance(index.offset, int) and index.offset > 0:
                 steps.append(("behind", dim - removed, index.offset))
                 index, size = index._replace(offset=0), size - index.offset
@@ -101,6 +103,19 @@ class Attention:
         scalar = Scalar(body.emit(f"tensor.extract {name}[{', '.join(places)}] : {type}"), dtype,
                         dtype.is_floating_point)
         return body.cast(scalar, held.dtype) if held.dtype != torch.uint8 else scalar
+
+    @staticmethod
+    def _surrounded(index, size, dim, rank, steps):
+        """Index and size of a dimension that has zeros around what is there, where the index
+        goes beyond it."""
+        front = max(0, -index.offset) if isinstance(index.offset, int) else None
+        back = product(digit.size for digit in index.digits) + index.offset - size
+        if front is None or back != 0 and not isinstance(back, int):
+            raise Unread("a part of a size that is not known")
+        back = max(0, int(back))
+        if front or back:
+            steps.append(("pad", (0, 0) * (rank - 1 - dim) + (front, back)))
+        return index._replace(offset=index.offset + front), size + front + back
 
     def _in_order(self, read, steps):
         """Indices and sizes of dimensions as gradients of captures want them: queries and

@@ -41,7 +41,7 @@ class Outline(Attention):
         self.graph, self.scores, self.output, self.weights = graph, scores, output, weights
         self._turned = set()
         self.replaced = self.like = quotient or output  # what goes, and a tensor of its type
-        self.spine = _between(scores, quotient or output)
+        self.spine = _between(graph, scores, quotient or output)
         found = _letters(output, weights)
         if found is None:
             raise Unread("weights that are multiplied with themselves")
@@ -64,15 +64,17 @@ class Outline(Attention):
         if self.graph.is_without_gradients(self.output):
             return
         for node in self.spine - {self.output, self.quotient}:
-            if self.graph.is_without_gradients(node) and nodes.is_tensor(node) and nodes.cuts_gradients(node) \
-                    and nodes.name(node) != "max" and not (nodes.name(node) == "getitem" and nodes.name(node.args[0]) == "max"):
+            is_maximum = nodes.name(node) == "max" or nodes.name(node) == "getitem" and nodes.name(node.args[0]) == "max"
+            if self.graph.is_without_gradients(node) and not is_maximum and (
+                    any(nodes.value(target).requires_grad for target in nodes.writes_to(node))
+                    or nodes.is_tensor(node) and nodes.cuts_gradients(node)):
                 raise Unread("torch.no_grad for a part of attention", node)
 
     def _clears_nan(self, node):
         """Whether weights that are no numbers become others by it: those of rows that see no
         key, which a kernel has anyway, and those of rows with a NaN or +inf among scores."""
         return nodes.name(node) in ("isnan", "nan_to_num") and any(
-            node in _between(each, self.output) for each in self.spine
+            node in _between(self.graph, each, self.output) for each in self.spine
             if nodes.name(each) == "exp" or softmaxes.as_softmax(each) is not None)
 
     def _sizes_of_letters(self):
@@ -338,11 +340,12 @@ class Outline(Attention):
         self.function.read_sizes()
 
 
-def _between(first, last):
-    """The nodes on the way from one to another."""
+def _between(graph, first, last):
+    """The nodes on the way from one to another, of which some write to what others read."""
     before, after, stack = {last}, {first}, [last]
     while stack:
-        for node in stack.pop().all_input_nodes:
+        node = stack.pop()
+        for node in [*node.all_input_nodes, *graph.writes_before(node, last)]:
             if node not in before:
                 before.add(node)
                 stack.append(node)
