@@ -35,6 +35,30 @@ ACTIVATIONS = {
     "hardtanh": F.hardtanh,
     "relu6": F.relu6,
     "softsign": F.softsign,
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "mish": F.mish,
+    "celu": F.celu,
+    "celu of two": lambda x: F.celu(x, alpha=2.0),
+    "selu": F.selu,
+    "tanhshrink": F.tanhshrink,
+    "softshrink": F.softshrink,
+    "hardshrink": lambda x: F.hardshrink(x, 0.2),
+    "threshold": lambda x: F.threshold(x, 0.1, -3.0),
+    "reciprocal": lambda x: (x.abs() + 1).reciprocal(),
+    "frac": torch.frac,
+    "trunc": lambda x: x - torch.trunc(x) / 2,
+    "round": lambda x: x + torch.round(x * 2),
+    "tan": lambda x: torch.tan(torch.tanh(x)),
+    "sinh": lambda x: torch.sinh(torch.tanh(x)),
+    "cosh": lambda x: torch.cosh(torch.tanh(x)),
+    "expm1": lambda x: torch.expm1(-x.abs()),
+    "erfc": torch.erfc,
+    "log10": lambda x: torch.log10(x.abs() + 1),
+    "addcmul": lambda x: torch.addcmul(x, x, x.tanh(), value=0.1),
+    "addcdiv": lambda x: torch.addcdiv(x, x, x.abs() + 1),
+    "lerp": lambda x: torch.lerp(x, x.tanh(), 0.3),
+    "positive": lambda x: +x * x.sgn(),
     "sign of roots": lambda x: x.sign() * (x.abs() + 1).sqrt(),
 }
 
@@ -98,7 +122,7 @@ def test_nan_stays(name):
 
 
 @pytest.mark.parametrize("name, activation", [
-    ("round", torch.round), ("atan", torch.atan), ("mish", F.mish)])
+    ("atan", torch.atan), ("prelu", lambda x: F.prelu(x, torch.ones(HEADS))), ("digamma", torch.digamma)])
 def test_what_is_not_read_is_named(name, activation):
     function, found = attend(activation), []
     inputs = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)]

@@ -102,11 +102,109 @@ def sign(lines, x):
     return lines.where("ogt", x, 0, 1, lines.where("olt", x, 0, -1, 0))
 
 
+def hardsigmoid(lines, x):
+    middle = lines.two("add", lines.two("mul", x, 1 / 6), 0.5)
+    return lines.where("ole", x, -3, 0, lines.where("oge", x, 3, 1, middle))
+
+
+def hardswish(lines, x):
+    return lines.two("mul", x, hardsigmoid(lines, x))
+
+
+def mish(lines, x):
+    return lines.two("mul", x, lines.one("math.tanh", softplus(lines, x)))
+
+
+def celu(lines, x, alpha=1.0):
+    return elu(lines, x) if alpha == 1 else lines.two("mul", elu(lines, lines.two("div", x, alpha)), alpha)
+
+
+def selu(lines, x):
+    return lines.two("mul", elu(lines, x, 1.6732632423543772), 1.0507009873554805)
+
+
+def tanhshrink(lines, x):
+    return lines.two("sub", x, lines.one("math.tanh", x))
+
+
+def softshrink(lines, x, lambd=0.5):
+    """In between it is 0, or the NaN that it is."""
+    below = lines.where("olt", x, -lambd, lines.two("add", x, lambd), lines.two("mul", x, 0))
+    return lines.where("ogt", x, lambd, lines.two("sub", x, lambd), below)
+
+
+def hardshrink(lines, x, lambd=0.5):
+    return lines.where("ole", lines.one("math.absf", x), lambd, 0, x)
+
+
+def threshold(lines, x, threshold, value):
+    return lines.where("ole", x, threshold, value, x)
+
+
+def reciprocal(lines, x):
+    return lines.two("div", 1, x)
+
+
+def trunc(lines, x):
+    return lines.where("olt", x, 0, lines.one("math.ceil", x), lines.one("math.floor", x))
+
+
+def frac(lines, x):
+    return lines.two("sub", x, trunc(lines, x))
+
+
+def round(lines, x):
+    """Halves go to what is even."""
+    low = lines.one("math.floor", x)
+    high, rest = lines.two("add", low, 1), lines.two("sub", x, low)
+    even = lines.two("mul", lines.one("math.floor", lines.two("mul", low, 0.5)), 2)
+    half = lines.where("oeq", even, low, low, high)
+    return lines.where("ogt", rest, 0.5, high, lines.where("olt", rest, 0.5, low, half))
+
+
+def expm1(lines, x):
+    """exp(x) - 1; near 0 by t = tanh(x / 2), of which it is 2 t / (1 - t)."""
+    size = lines.one("math.absf", x)
+    t = lines.one("math.tanh", lines.two("mul", lines.where("olt", size, 0.5, x, 0), 0.5))
+    near = lines.two("div", lines.two("mul", t, 2), lines.two("sub", 1, t))
+    return lines.where("olt", size, 0.5, near, lines.two("sub", lines.one("math.exp", x), 1))
+
+
+def erfc(lines, x):
+    return lines.two("sub", 1, lines.one("math.erf", x))
+
+
+def log10(lines, x):
+    return lines.two("mul", lines.one("math.log", x), math.log10(math.e))
+
+
+def tan(lines, x):
+    return lines.two("div", lines.one("math.sin", x), lines.one("math.cos", x))
+
+
+def _sides(lines, x, how):
+    negative = lines.one("math.exp", lines.two("sub", 0, x))
+    return lines.two("mul", lines.two(how, lines.one("math.exp", x), negative), 0.5)
+
+
+def sinh(lines, x):
+    return _sides(lines, x, "sub")
+
+
+def cosh(lines, x):
+    return _sides(lines, x, "add")
+
+
 # The functions, with the names and places of what else they get.
 READ = {
     "sigmoid": (sigmoid, ()), "silu": (silu, ()), "gelu": (gelu, (("approximate", 1),)),
     "leaky_relu": (leaky_relu, (("negative_slope", 1),)), "elu": (elu, (("alpha", 1),)),
     "softplus": (softplus, (("beta", 1), ("threshold", 2))), "logsigmoid": (logsigmoid, ()),
     "hardtanh": (hardtanh, (("min_val", 1), ("max_val", 2))), "relu6": (relu6, ()),
-    "softsign": (softsign, ()), "sign": (sign, ()),
+    "softsign": (softsign, ()), "sign": (sign, ()), "hardsigmoid": (hardsigmoid, ()), "hardswish": (hardswish, ()),
+    "mish": (mish, ()), "celu": (celu, (("alpha", 1),)), "selu": (selu, ()), "tanhshrink": (tanhshrink, ()),
+    "softshrink": (softshrink, (("lambd", 1),)), "hardshrink": (hardshrink, (("lambd", 1),)),
+    "threshold": (threshold, (("threshold", 1), ("value", 2))), "reciprocal": (reciprocal, ()), "frac": (frac, ()),
+    "trunc": (trunc, ()), "round": (round, ()), "expm1": (expm1, ()), "erfc": (erfc, ()), "log10": (log10, ()),
+    "tan": (tan, ()), "sinh": (sinh, ()), "cosh": (cosh, ()),
 }

@@ -27,6 +27,8 @@ _NAMES = {
     "bitwise_or": "or", "bitwise_xor": "xor", "logical_and": "logical_and", "negative": "neg",
     "invert": "bitwise_not", "inv": "bitwise_not", "less": "lt", "less_equal": "le", "greater": "gt",
     "greater_equal": "ge", "not_equal": "ne", "absolute": "abs", "clip": "clamp", "arctan": "atan", "log_sigmoid": "logsigmoid", "special_expit": "sigmoid",
+    "fix": "trunc",
+    "special_expm1": "expm1", "special_erf": "erf", "special_erfc": "erfc", "sgn": "sign", "pos": "same", "positive": "same",
     "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "_unsafe_view": "reshape",
     "view": "reshape", "view_as": "reshape", "reshape_as": "reshape", "_reshape_alias": "reshape",
     "broadcast_to": "expand", "expand_as": "expand", "imatmul": "matmul", "concat": "cat",
@@ -397,6 +399,9 @@ def drops_nothing(node):
     return share == 0 or training is False
 
 
+ADDED = ("baddbmm", "addmm")  # products to which something is added
+
+
 def product_letters(node):
     """(a, b, letters of a, of b, of the result) of a product; None in place of the letter
     of a dimension that has size 1 where the result has more."""
@@ -407,9 +412,10 @@ def product_letters(node):
     if kind == "inner" and is_tensor(node) and len(shape(node)) == 2:
         a, b = argument(node, 0, "input"), argument(node, 1, "other")
         return (a, b, ["i", "d"], ["j", "d"], ["i", "j"]) if len(shape(a)) == len(shape(b)) == 2 else None
-    if kind == "baddbmm":
-        a, b = argument(node, 1, "batch1"), argument(node, 2, "batch2")
-        return _matmul(a, b, node)
+    if kind in ADDED:
+        a, b = (argument(node, n, {"baddbmm": "batch", "addmm": "mat"}[kind] + str(n)) for n in (1, 2))
+        is_layer = kind == "addmm" and any(isinstance(value(each), torch.nn.Parameter) for each in node.all_input_nodes)
+        return None if is_layer else _matmul(a, b, node)
     if kind == "einsum":
         return _einsum(node)
     return None

@@ -346,6 +346,8 @@ class Body(Gathers):
     def _activation(self, node, indices, dtype):
         function, others = activations.READ[nodes.name(node)]
         wide, given = computed_in(dtype), {}
+        if node.kwargs.get("decimals"):
+            raise Unread(f"{nodes.written_name(node)} to decimals")
         if not dtype.is_floating_point:
             raise Unread(f"{nodes.written_name(node)} of {str(dtype).replace('torch.', '')}")
         for name, place in others:
@@ -480,6 +482,22 @@ class Body(Gathers):
             raise Unread("a tensor of several numbers")
         return self._operand(node, given, [], dtype)
 
+    def _read_weighed(self, node, indices, dtype):
+        """addcmul, addcdiv: x + factor (a b), or a / b; lerp: a + weight (b - a)."""
+        kind, wide, names = nodes.name(node), computed_in(dtype), ("input", "tensor1", "tensor2")
+        if kind == "lerp":
+            names = ("input", "end", "weight")
+        x, a, b = (self._operand(node, nodes.argument(node, n, name), indices, wide) for n, name in enumerate(names))
+        if kind == "lerp":
+            part = self._binary("mul", b, self._binary("sub", a, x, wide), wide)
+        else:
+            part = self._binary(kind[-3:], a, b, wide)
+            factor = nodes.known(node.kwargs.get("value", 1))
+            if factor is None or len(node.args) > 3:
+                raise Unread("a factor that is computed")
+            part = self._binary("mul", part, self.number(factor, wide), wide) if factor != 1 else part
+        return self.cast(self._binary("add", x, part, wide), dtype)
+
     def _read_copy(self, node, indices, dtype):
         """fill_ and copy_: of a number, or a tensor."""
         return self._operand(node, nodes.argument(node, 1, "value" if nodes.name(node) == "fill" else "src"), indices, dtype)
@@ -538,7 +556,8 @@ _METHODS = {
     "full_like": "_read_full", "new_full": "_read_full", "scalar_tensor": "_read_full", "tensor": "_read_full",
     "as_tensor": "_read_full", "eye": "_read_eye", "embedding": "_read_embedding",
     "index_select": "_read_index_select", "gather": "_read_gather", "getitem": "_read_getitem",
-    "baddbmm": "_read_baddbmm", "fill": "_read_copy", "copy": "_read_copy", "nan_to_num": "_read_nan_to_num", "isnan": "_read_isnan",
+    "baddbmm": "_read_baddbmm", "addmm": "_read_baddbmm", "addcmul": "_read_weighed", "addcdiv": "_read_weighed",
+    "lerp": "_read_weighed", "fill": "_read_copy", "copy": "_read_copy", "nan_to_num": "_read_nan_to_num", "isnan": "_read_isnan",
 }
 
-_READ = frozenset((*_METHODS, *activations.READ, *_COMPARED, *_UNARY, *_FILLED, *_ARITHMETIC, "min", "max", "baddbmm"))
+_READ = frozenset((*_METHODS, *activations.READ, *_COMPARED, *_UNARY, *_FILLED, *_ARITHMETIC, "min", "max"))

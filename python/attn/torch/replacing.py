@@ -16,7 +16,7 @@ import torch
 
 from .._capi import AttnError
 from ..raising import raise_
-from . import forms, inlining, kernels, nodes, ops, places, raised, reading, softmaxes, spelling
+from . import contractions, forms, inlining, kernels, nodes, ops, places, raised, reading, softmaxes, spelling
 from .indices import Index, Unread
 from .outline import CallOutline, FlexOutline, Outline
 from .sdpa import scaled_dot_product_attention
@@ -70,6 +70,7 @@ def spell(graph):
     """Spells a graph as analyse() reads it; it computes the same."""
     inlining.inline(graph)
     spelling.spell(graph)
+    contractions.spell(graph)
 
 
 def analyse(graph):
@@ -135,7 +136,7 @@ def _weights(softmax):
 
 def _is_guard(node, weights):
     """Whether it only says where weights are no numbers, to what replaces them."""
-    return nodes.name(node) in ("isnan", "bitwise_not", "logical_not") and all(
+    return nodes.name(node) in ("isnan", "bitwise_not", "logical_not", "zeros_like") and all(
         user in weights.users or _is_guard(user, weights) for user in node.users)
 
 
@@ -406,7 +407,7 @@ _PURE = {
     "triu", "arange", "full", "zeros", "ones", "embedding", "tanh", "neg", "bitwise_not", "logical_not", "detach",
     "scaled_dot_product_attention", "flex_attention", "argsort", "sum", "abs", "log", "exp", "clamp", "minimum", "maximum", "full_like", "zeros_like",
     "pow", "floordiv", "remainder", "rsub", "sigmoid", "logical_and", "logical_or", "__matmul__", "mm", "inner",
-    "linalg_matmul", "logsumexp", "log_softmax", "pad", "nan_to_num",
+    "linalg_matmul", "logsumexp", "addmm", "log_softmax", "pad", "nan_to_num",
 }
 
 

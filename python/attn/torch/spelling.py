@@ -18,9 +18,11 @@ from . import nodes
 def spell(graph):
     """Puts masked_fill_ in the place of each item that is set at a mask to a number, which is
     a write to the whole: results and gradients are the same, and so is what gradients keep.
-    softmin becomes the softmax that it is."""
+    softmin becomes the softmax that it is, and type_as a cast, which reads one tensor."""
     for node in list(graph.nodes):
-        if nodes.name(node) == "softmin" and isinstance(nodes.argument(node, 1, "dim"), int):
+        if nodes.is_tensor(node) and nodes.written_name(node) == "type_as" and len(node.args) == 2:
+            _spell_type_as(graph, node)
+        elif nodes.name(node) == "softmin" and isinstance(nodes.argument(node, 1, "dim"), int):
             _spell_softmin(graph, node)
         elif node.op == "call_function" and node.target is operator.setitem and not node.users:
             target, items, number = node.args
@@ -66,6 +68,19 @@ def _spell_one(graph, node, target, mask, behind, number):
         filled = graph.call_method("masked_fill_", (target, mask, number))
         filled.meta = {**node.meta, "example_value": nodes.value(target)}
     graph.erase_node(node)
+
+
+def _spell_type_as(graph, node):
+    source, other = node.args
+    if nodes.value(source).device != nodes.value(other).device:
+        return
+    with graph.inserting_before(node):
+        cast = graph.call_method("to", (source, nodes.value(node).dtype))
+    cast.meta = dict(node.meta)
+    node.replace_all_uses_with(cast)
+    graph.erase_node(node)
+    if nodes.written_name(other) == "to" and not other.users:
+        graph.erase_node(other)
 
 
 def _spell_softmin(graph, node):

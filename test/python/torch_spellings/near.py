@@ -350,19 +350,19 @@ def the_sum_of_the_scores_of_a_key(context, question):
     return s.softmax(-1).unsqueeze(1) @ context
 
 
-@spelling(reasons="the softmax: linear is not read as one")
-def a_product_by_linear(q, k, v):
-    return F.linear(q[0, 0], k[0, 0]).softmax(-1) @ v[0, 0]
+@spelling((LENGTH,), reasons="the softmax: linear is not read as one")
+def a_product_by_linear(q, k, v, bias):
+    return F.linear(q[0, 0], k[0, 0], bias).softmax(-1) @ v[0, 0]
 
 
-@spelling((LENGTH, LENGTH), reasons="the softmax: addmm is not read as one")
+@spelling((LENGTH, LENGTH), reasons="the softmax: addbmm is not read as one")
 def a_product_that_is_added(q, k, v, bias):
-    return torch.addmm(bias, q[0, 0], k[0, 0].t()).softmax(-1) @ v[0, 0]
+    return torch.addbmm(bias, q[0], k[0].mT).softmax(-1) @ v[0, 0]
 
 
 @spelling((HEADS,), reasons="the softmax: einsum is not read as one")
 def a_product_of_three(q, k, v, scale):
-    return torch.einsum("bhid,bhjd,h->bhij", q, k, scale).softmax(-1) @ v
+    return torch.einsum("b...id,b...jd,...->b...ij", q, k, scale).softmax(-1) @ v
 
 
 @spelling(reasons="the softmax: cdist is not read as one")

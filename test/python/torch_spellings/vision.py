@@ -139,7 +139,7 @@ def levit(qkv, biases, index):
     return (attn.softmax(dim=-1) @ v).transpose(1, 2).reshape(b, n, -1)
 
 
-@spelling((HEADS, HEADS), (HEADS,), (HEADS, HEADS), of=PACKED, reasons="read by linear")
+@spelling((HEADS, HEADS), (HEADS,), (HEADS, HEADS), of=PACKED, reasons="linear is not read as one")
 def talking_heads(qkv, before, bias, after):
     b, n, _ = qkv.shape
     q, k, v = unpacked(qkv)

@@ -203,8 +203,8 @@ class Attention:
         dtype = nodes.value(self.like).dtype
         name, type, variables = self._sum(weights, self._wide("v", "je"), ["b", "h", "i", "e", "j"],
                                           ["b", "h", "i", "e"], "j", [(), self._operands["v"].steps], dtype)
-        if nodes.name(self.output) == "baddbmm":
-            raise Unread("baddbmm of weights and values")
+        if nodes.name(self.output) in nodes.ADDED:
+            raise Unread(f"{nodes.name(self.output)} of weights and values")
         result = self.function.cast((name, type, variables), dtype_of(element_of(type)), dtype)
         # The positions of the output, for who brings the result into its form.
         self.result = [self._positions[x] for x in self.of_output]

@@ -124,7 +124,7 @@ class Outline(Attention):
         if node not in self.spine:
             return None
         kind = nodes.name(node)
-        if node is self.scores and kind != "baddbmm":
+        if node is self.scores and kind not in nodes.ADDED:
             return body.cast(self.raw_product(node, indices, body), nodes.value(node).dtype)
         softmax = softmaxes.as_softmax(node)
         if softmax is not None:
