@@ -222,11 +222,11 @@ class OverQueries(Attention):
         return torch.softmax(q @ k.mT, -2) @ v
 
 
-class HeadMask(Attention):
+class PairMask(Attention):
     def core(self, q, k, v):
-        kept = torch.tensor([1.0, 0.0, 1.0, 1.0])
+        kept = torch.linspace(-1, 1, LENGTH * LENGTH).sin()
         weights = torch.softmax(q @ k.mT, -1)
-        weights = weights.to(q.dtype) * kept.view(1, HEADS, 1, 1)
+        weights = weights.to(q.dtype) * kept.view(LENGTH, LENGTH)
         return weights @ v
 
 
@@ -258,7 +258,7 @@ class WrittenLater(Attention):
     [
         (Returned, "the weights are read by several operations: flatten, matmul", "torch.cat([(weights @ q).flatten()"),
         (OverQueries, "softmax runs over other positions than the keys of the product", "q @ k.mT, -2"),
-        (HeadMask, "the weights are multiplied", "* kept.view(1, HEADS, 1, 1)"),
+        (PairMask, "the weights are multiplied", "* kept.view(LENGTH, LENGTH)"),
         (NoProduct, "no product of queries and keys is before the softmax", "q.sum(-1"),
         (Unknown, "cumsum is not an operation that is read", "torch.cumsum(s, -1)"),
         (WrittenLater, "written to", "bias[0] = 5.0"),
@@ -374,7 +374,7 @@ def test_explain():
     class Two(nn.Module):
         def __init__(self):
             super().__init__()
-            self.first, self.second, self.third = Causal(), HeadMask(), Sdpa()
+            self.first, self.second, self.third = Causal(), PairMask(), Sdpa()
 
         def forward(self, x):
             return self.third(self.second(self.first(x)))
@@ -388,7 +388,7 @@ def test_explain():
     text = str(explanation)
     assert text.startswith("2 of 3 softmaxes and calls of attention raised, in 1 graph\n")
     assert "not raised softmax" in text and "the weights are multiplied" in text
-    assert ": weights = weights.to(q.dtype) * kept.view(1, HEADS, 1, 1)\n" in text and explanation[0].edge == ""
+    assert ": weights = weights.to(q.dtype) * kept.view(LENGTH, LENGTH)\n" in text and explanation[0].edge == ""
 
 
 def test_explain_takes_sizes_as_torch_compile_does():

@@ -135,7 +135,8 @@ def within(body, node, indices):
     scores[..., 0] += 1 the key is 0."""
     for part in reversed(body.parts):
         if nodes.is_same_memory(node, part.node) and all(
-                index == wanted or not index.digits and (wanted, index.offset, index.offset + 1) in part.fixed
+                index == wanted or isinstance(index, Index) and not index.digits
+                and (wanted, index.offset, index.offset + 1) in part.fixed
                 for index, wanted in zip(indices, part.indices)):
             return part.indices
     return indices
