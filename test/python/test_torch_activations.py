@@ -55,6 +55,12 @@ ACTIVATIONS = {
     "expm1": lambda x: torch.expm1(-x.abs()),
     "erfc": torch.erfc,
     "log10": lambda x: torch.log10(x.abs() + 1),
+    "atan": torch.atan,
+    "asin": lambda x: torch.asin(0.9 * torch.tanh(x)),
+    "acos": lambda x: torch.acos(0.9 * torch.tanh(x)),
+    "asinh": torch.asinh,
+    "acosh": lambda x: torch.acosh(x.abs() + 1.5),
+    "atanh": lambda x: torch.atanh(0.9 * torch.tanh(x)),
     "addcmul": lambda x: torch.addcmul(x, x, x.tanh(), value=0.1),
     "addcdiv": lambda x: torch.addcdiv(x, x, x.abs() + 1),
     "lerp": lambda x: torch.lerp(x, x.tanh(), 0.3),
@@ -122,7 +128,7 @@ def test_nan_stays(name):
 
 
 @pytest.mark.parametrize("name, activation", [
-    ("atan", torch.atan), ("prelu", lambda x: F.prelu(x, torch.ones(HEADS))), ("digamma", torch.digamma)])
+    ("special_i0", torch.special.i0), ("prelu", lambda x: F.prelu(x, torch.ones(HEADS))), ("digamma", torch.digamma)])
 def test_what_is_not_read_is_named(name, activation):
     function, found = attend(activation), []
     inputs = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)]

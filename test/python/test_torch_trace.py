@@ -189,6 +189,7 @@ SCORES = {
     "logarithms": lambda s, b, h, q, k: torch.log(s.abs() + 1) + torch.log2(s * s + 1) + torch.log1p(s.abs()) + torch.log10(s * s + 1),
     "roots": lambda s, b, h, q, k: torch.sqrt(s.abs()) + torch.rsqrt(s.abs() + 1) + s.abs() ** 0.5,
     "powers": lambda s, b, h, q, k: s ** 2 + torch.pow(s, 3) + 2 ** s + (s.abs() + 1) ** -1.5 + s.square() + (q + 1) ** 2 + (s * s + 1) ** -1,
+    "powers of tensors": lambda s, b, h, q, k: torch.pow(POSITIVE[h], s) + torch.pow(POSITIVE[h], (q - k).abs() * 0.1) + torch.pow(2, BIAS[b, h, q, k]),
     "power of zero": lambda s, b, h, q, k: s ** 0 + s ** 1,
     "reciprocal": lambda s, b, h, q, k: torch.reciprocal(s.abs() + 1) + 1 / (2 + s.abs()) + 1.0 / (q + 1),
     "rounding": lambda s, b, h, q, k: torch.floor(s) + 3 * torch.ceil(s) + 5 * torch.round(s) + 7 * torch.trunc(s) + 11 * torch.frac(s),

@@ -34,7 +34,8 @@ _COMPARED = {"eq": ("oeq", "eq"), "ne": ("une", "ne"), "lt": ("olt", "slt"), "le
 _UNARY = {"exp": "math.exp", "exp2": "math.exp2", "log": "math.log", "log2": "math.log2",
           "log1p": "math.log1p", "tanh": "math.tanh", "sqrt": "math.sqrt", "rsqrt": "math.rsqrt",
           "sin": "math.sin", "cos": "math.cos", "floor": "math.floor", "ceil": "math.ceil",
-          "erf": "math.erf"}
+          "erf": "math.erf", "asin": "math.asin", "acos": "math.acos", "atan": "math.atan",
+          "asinh": "math.asinh", "acosh": "math.acosh", "atanh": "math.atanh"}
 _ARITHMETIC = ("add", "sub", "rsub", "mul", "div", "maximum", "minimum", "pow", "floordiv", "remainder", "and", "or",
                "xor")
 _FILLED = {"zero": 0, "zeros": 0, "ones": 1, "zeros_like": 0, "ones_like": 1, "new_zeros": 0, "new_ones": 1}
