@@ -355,7 +355,7 @@ func.func @pitched(%n: index) {
 !truths = !warp.frag<64x64xi1, acc, 4>
 
 // Of four rows of 64 bits two are gathered beside the product. The others
-// follow what joins the comparisons of those.
+// follow what joins the comparisons of those, which stands as early as it can.
 // CHECK-LABEL: @many_rows
 func.func @many_rows(%n: index, %k: !view, %t: !numbers, %x0: i32, %p: i64) {
   %c0 = arith.constant 0 : index
@@ -394,7 +394,6 @@ func.func @many_rows(%n: index, %k: !view, %t: !numbers, %x0: i32, %p: i64) {
         %g1 = warp.gather %t[%cols, %c1_i32] : !numbers, (!cols, i32) -> !row
         %w1 = warp.broadcast %g1 : !row -> !many
         %e1 = arith.cmpi eq, %w1, %own : !many
-        %m1 = arith.ori %e0, %e1 : !truths
         // CHECK: arith.ori
         // CHECK-NEXT: warp.gather %{{.*}}[%{{.*}}, %c2_i32]
         // CHECK: warp.gather
@@ -403,10 +402,11 @@ func.func @many_rows(%n: index, %k: !view, %t: !numbers, %x0: i32, %p: i64) {
         %g2 = warp.gather %t[%cols, %c2_i32] : !numbers, (!cols, i32) -> !row
         %w2 = warp.broadcast %g2 : !row -> !many
         %e2 = arith.cmpi eq, %w2, %own : !many
-        %m2 = arith.ori %m1, %e2 : !truths
         %g3 = warp.gather %t[%cols, %c3_i32] : !numbers, (!cols, i32) -> !row
         %w3 = warp.broadcast %g3 : !row -> !many
         %e3 = arith.cmpi eq, %w3, %own : !many
+        %m1 = arith.ori %e0, %e1 : !truths
+        %m2 = arith.ori %m1, %e2 : !truths
         %m3 = arith.ori %m2, %e3 : !truths
         %shown = warp.select %m3, %s, %zs : !truths, !s64
         %sum1 = arith.addf %sum, %shown : !s64

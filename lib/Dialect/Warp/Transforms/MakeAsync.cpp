@@ -241,6 +241,24 @@ static Operation *findFirstUse(Value value, Block *block) {
   return first;
 }
 
+/// What joins truths behind `wait` follows the later one of them.
+static void joinEarly(RewriterBase &rewriter, WaitOp wait) {
+  Block *block = wait->getBlock();
+  SmallVector<Operation *> joins;
+  for (Operation *op = wait; op; op = op->getNextNode())
+    if (isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op) &&
+        getElementTypeOrSelf(op->getResult(0).getType()).isInteger(1))
+      joins.push_back(op);
+  for (Operation *join : joins) {
+    Operation *last = wait;
+    for (Value operand : join->getOperands())
+      if (Operation *maker = operand.getDefiningOp();
+          maker && maker->getBlock() == block && last->isBeforeInBlock(maker))
+        last = maker;
+    rewriter.moveOpAfter(join, last);
+  }
+}
+
 /// Of the gathers in front of a wait only so many stay there as have registers;
 /// each other one follows the last use of the first of those before it. What
 /// the uses leave for those behind takes as many registers as the scores, so
@@ -264,6 +282,7 @@ void AsyncProducts::spreadGathers(Operation *issue, WaitOp wait) {
   int64_t free = countFreeRegisters(block, products), held = 0;
   if (free >= all || all - free <= countRegisters(wait.getResult().getType()))
     return;
+  joinEarly(rewriter, wait);
   size_t first = 0;            // of those that are held
   Operation *before = nullptr; // the one that moved last
   for (auto [number, gather] : llvm::enumerate(gathers)) {
