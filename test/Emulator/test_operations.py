@@ -43,6 +43,14 @@ for type in FLOATS:
     for name in ["acos", "asin", "atanh", "tan"]:
         add(type, f"%c = arith.constant 0.1 : {type}\n%p = math.sin %a : {type}\n"
                   f"%s = arith.mulf %p, %c : {type}\n%r = math.{name} %s : {type}")
+    # Logarithms of which an integer is made: of any number, of subnormal ones, of 0.
+    for name in ["log", "log2"]:
+        for factor in ["1.0", "1.0e+30", "1.0e-40", "0.0"]:
+            add(type, f"%w = arith.extf %a : {type} to f32\n" * (type != "f32")
+                + f"%p = math.absf {'%a' if type == 'f32' else '%w'} : f32\n%c = arith.constant {factor} : f32\n"
+                f"%m = arith.mulf %p, %c : f32\n%s = math.{name} %m : f32\n%e = arith.fptosi %s : f32 to i32\n"
+                f"%lo = arith.constant -1000 : i32\n%k = arith.cmpi sgt, %e, %lo : i32\n"
+                f"%hi = arith.constant -7.0 : f32\n%r = arith.select %k, %s, %hi : f32", "f32")
     # The axes, where the quotient of the coordinates is 0, infinite or NaN, and a diagonal.
     origin, left = f"%s = arith.subf %a, %a : {type}\n", f"%p = math.absf %b : {type}\n%m = arith.negf %p : {type}\n"
     for y, x in ["ss", "sm", "cs", "sc", "cm", "mc", "as", "aa"]:
@@ -116,7 +124,7 @@ def program(cases):
     chosen = "%zero"
     for number, (type, body, result) in enumerate(cases):
         for line in [*body.splitlines(), to_f32(result)]:
-            for name in ["r", "f", "s", "p", "c", "m", "e", "k", "lo", "hi"]:
+            for name in ["r", "f", "s", "p", "c", "m", "e", "k", "w", "lo", "hi"]:
                 line = line.replace(f"%{name} ", f"%{name}_{number} ").replace(f"%{name},", f"%{name}_{number},")
                 line = line.replace(f"%{name}]", f"%{name}_{number}]")
             lines.append(line.replace("%a ", f"%a_{type}_at ").replace("%a,", f"%a_{type}_at,")

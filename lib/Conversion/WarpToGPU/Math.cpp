@@ -12,12 +12,12 @@
 // contract leaves room for. tanh.approx (2^-11) is not good enough; `afn` on a
 // tanh allows an error that is small beside 1, and not beside tanh x. Kernels
 // with products of ieee have no such room: theirs are `precise`. Neither have
-// quotients and roots of which an integer or a truth value is made, and powers
-// and roots that all elements share: the slope of a linear bias is multiplied
-// by a distance of thousands, and so would be its error. They are computed once
-// for a tile. For each element a root that is rounded right has a branch, for
-// operands that are subnormal: of a hundred of them ptxas makes code that
-// spills, in three times as many seconds.
+// quotients, roots and logarithms of which an integer or a truth value is made
+// (buckets of times), and powers and roots that all elements share: the slope
+// of a linear bias is multiplied by a distance of thousands, and so would be
+// its error. They are computed once for a tile. For each element a root that is
+// rounded right has a branch, for operands that are subnormal: of a hundred of
+// them ptxas makes code that spills, in three times as many seconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +42,7 @@ using namespace attn;
 using namespace attn::warp;
 
 static constexpr float log2OfE = 1.44269504088896340736f;
+static constexpr float restOfLog2OfE = 1.92596299e-8f; // log2(e) - log2OfE
 static constexpr float logOf2 = 0.69314718055994530942f;
 
 namespace {
@@ -74,7 +75,6 @@ struct Floats {
   Value exp(Value x) { return exp2(mul(x, constant(log2OfE))); }
   /// x log2(e), rounded, and what the rounding lost.
   std::pair<Value, Value> timesLog2OfE(Value x) {
-    constexpr float restOfLog2OfE = 1.92596299e-8f; // log2(e) - log2OfE
     Value factor = constant(log2OfE), product = mul(x, factor);
     Value rest = fma(x, factor, arith::NegFOp::create(builder, loc, product));
     return {product, fma(x, constant(restOfLog2OfE), rest)};
@@ -125,10 +125,78 @@ static Value lowerPreciseSqrt(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.sqrt.rn.f", x);
 }
 
+/// log x = n log 2 + log m with x = 2^n m and 2/3 <= m < 4/3.
+struct SplitLog {
+  Value n, ofM;
+};
+
+/// Of 0 < x < infinity: log m is f - f^2 / 2 + f^3 q(f) with f = m - 1, which
+/// is exact, and q within 1e-9 f^2 of the rest by least squares.
+static SplitLog splitLog(Floats &f, Value x) {
+  constexpr float leastNormal = 1.17549435e-38f, lift = 8388608; // 2^23
+  constexpr int32_t bitsOfTwoThirds = 0x3f2aaaab, exponentPlace = 23;
+  constexpr float coefficients[] = {
+      0.3333333730697632f,   -0.24999819695949554f, 0.1999930590391159f,
+      -0.16679616272449493f, 0.14312830567359924f,  -0.12195277959108353f,
+      0.1066146120429039f,   -0.1284714639186859f,  0.123576320707798f};
+  OpBuilder &b = f.builder;
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  auto number = [&](int32_t value) {
+    return arith::ConstantIntOp::create(b, f.loc, value, 32).getResult();
+  };
+  Value isTiny = arith::CmpFOp::create(b, f.loc, arith::CmpFPredicate::OLT, x,
+                                       f.constant(leastNormal));
+  x = arith::SelectOp::create(b, f.loc, isTiny, f.mul(x, f.constant(lift)), x);
+  Value bits = arith::BitcastOp::create(b, f.loc, i32, x);
+  Value place = number(exponentPlace);
+  Value n = arith::ShRSIOp::create(
+      b, f.loc, arith::SubIOp::create(b, f.loc, bits, number(bitsOfTwoThirds)),
+      place);
+  Value ofM = arith::SubIOp::create(b, f.loc, bits,
+                                    arith::ShLIOp::create(b, f.loc, n, place));
+  Value rest =
+      f.sub(arith::BitcastOp::create(b, f.loc, f32, ofM), f.constant(1));
+  Value q = f.constant(coefficients[8]);
+  for (float c : llvm::reverse(llvm::ArrayRef(coefficients).drop_back()))
+    q = f.fma(q, rest, f.constant(c));
+  q = f.fma(q, rest, f.constant(-0.5f));
+  Value lifted = arith::SelectOp::create(b, f.loc, isTiny,
+                                         number(exponentPlace), number(0));
+  n = arith::SIToFPOp::create(b, f.loc, f32,
+                              arith::SubIOp::create(b, f.loc, n, lifted));
+  return {n, f.fma(q, f.mul(rest, rest), rest)};
+}
+
+/// Within a unit in the last place, as processors have it; of what is not
+/// positive and finite the instruction's, which knows it.
+static Value chooseLog(Floats &f, Value x, Value result) {
+  constexpr auto ordered = arith::CmpFPredicate::OGT;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  Value isPositive =
+      arith::CmpFOp::create(f.builder, f.loc, ordered, x, f.constant(0));
+  Value isFinite =
+      arith::CmpFOp::create(f.builder, f.loc, ordered, f.constant(infinity), x);
+  Value isUsual = arith::AndIOp::create(f.builder, f.loc, isPositive, isFinite);
+  return arith::SelectOp::create(f.builder, f.loc, isUsual, result, f.log2(x));
+}
+
+static Value lowerPreciseLog(Floats &f, ValueRange x) {
+  SplitLog log = splitLog(f, x[0]);
+  return chooseLog(f, x[0], f.fma(log.n, f.constant(logOf2), log.ofM));
+}
+
+static Value lowerPreciseLog2(Floats &f, ValueRange x) {
+  SplitLog log = splitLog(f, x[0]);
+  Value low = f.fma(log.ofM, f.constant(restOfLog2OfE), log.n);
+  return chooseLog(f, x[0], f.fma(log.ofM, f.constant(log2OfE), low));
+}
+
 Value attn::warp::computeExactly(OpBuilder &builder, Operation *op,
                                  ValueRange operands) {
   auto formula = isa<arith::DivFOp>(op)  ? lowerPreciseDiv
                  : isa<math::SqrtOp>(op) ? lowerPreciseSqrt
+                 : isa<math::LogOp>(op)  ? lowerPreciseLog
+                 : isa<math::Log2Op>(op) ? lowerPreciseLog2
                                          : nullptr;
   if (!formula)
     return nullptr;
@@ -149,8 +217,9 @@ Value attn::warp::computeExactly(OpBuilder &builder, Operation *op,
 void attn::warp::lowerExactMath(RewriterBase &rewriter, gpu::GPUFuncOp function,
                                 const DecisionPaths &exact) {
   function.walk([&](Operation *op) {
-    bool isExact =
-        isa<math::SqrtOp>(op) || (isa<arith::DivFOp>(op) && exact.contains(op));
+    bool isExact = isa<math::SqrtOp>(op) ||
+                   (isa<arith::DivFOp, math::LogOp, math::Log2Op>(op) &&
+                    exact.contains(op));
     if (!isExact || !isa<FloatType>(op->getResult(0).getType()))
       return;
     rewriter.setInsertionPoint(op);

@@ -22,10 +22,11 @@ namespace attn::warp {
 LogicalResult lowerMath(gpu::GPUFuncOp function, bool precise, bool bySteps);
 
 /// What a quotient or a square root makes of scalars, rounded as IEEE 754 has
-/// it; null for other operations.
+/// it, and a logarithm of base e or 2, within a unit in the last place; null
+/// for other operations.
 Value computeExactly(OpBuilder &builder, Operation *op, ValueRange operands);
-/// Quotients of scalars that `exact` names become such, and all their roots,
-/// which all elements share.
+/// Quotients and logarithms of scalars that `exact` names become such, and all
+/// their roots, which all elements share.
 void lowerExactMath(RewriterBase &rewriter, gpu::GPUFuncOp function,
                     const DecisionPaths &exact);
 /// Powers of 2 and e that all elements share (of scalars) become accurate ones.
