@@ -198,7 +198,7 @@ def test_a_gate_that_is_written_to():
 
 
 def test_under_autocast():
-    """Under autocast einsum is of other types than its factors: it stays as it is."""
+    """Under autocast einsum casts its factors, each of which is then read so."""
     def function(q, k, v, factor):
         with torch.autocast("cpu", torch.bfloat16):
             return attend(torch.einsum("bhqd,bhkd,h->bhqk", q, k, factor), v)

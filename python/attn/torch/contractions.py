@@ -13,6 +13,7 @@ for all keys or all queries of a row.
 
     einsum("bhqd,bhkd,bhk->bhqk", q, k, g)   einsum("bhqd,bhkd->bhqk", q, k) * g[:, :, None]
     (softmax(scores) * g) @ v                (softmax(scores) @ v) * g, where g is of rows
+    q @ k.mT in 16 bits, of f32 tensors      q.bfloat16() @ k.mT.bfloat16(), as autocast casts them
 """
 
 import itertools
@@ -23,11 +24,15 @@ from . import nodes, softmaxes
 from .indices import product
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_CAST = ("matmul", "bmm", "__matmul__", "mm", "linalg_matmul", "baddbmm", "addmm", "einsum")
 
 
 def spell(graph):
     """Nothing happens to what cannot be spelled in such a way."""
     order = nodes.Graph(graph)
+    for node in list(graph.nodes):
+        if nodes.name(node) in _CAST and nodes.is_tensor(node) and nodes.value(node).dtype in (torch.float16, torch.bfloat16):
+            _spell_casts(graph, node)
     for node in list(graph.nodes):
         if nodes.name(node) not in ("linear", "einsum", "tensordot") or not nodes.is_tensor(node) or order.transforms(node):
             continue
@@ -79,6 +84,16 @@ class _Writer:
     def einsum(self, factors, result):
         return self.call(torch.einsum, f"{','.join(''.join(own) for _, own in factors)}->{''.join(result)}",
                          *(x for x, _ in factors))
+
+
+def _spell_casts(graph, node):
+    """Of a product under autocast. Parameters stay: their casts are kept from layer to layer."""
+    wide = [x for x in node.all_input_nodes if nodes.is_tensor(x) and nodes.value(x).dtype == torch.float32]
+    if any(isinstance(nodes.value(x), torch.nn.Parameter) for x in wide):
+        return
+    for x in wide:
+        cast = _Writer(graph, node).call(torch.Tensor.to, x, nodes.value(node).dtype)
+        node.replace_input_with(x, cast)
 
 
 def _spell_linear(graph, node):
