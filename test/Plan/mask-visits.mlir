@@ -81,7 +81,7 @@ func.func @heads(%q: !q) -> !q {
 
 // Data decide: the form of the mask tells.
 // CHECK-LABEL: @data
-// CHECK: block_q = 128, block_k = 128, warps = 8, stages = 2>
+// CHECK: block_q = 192, block_k = 96, warps = 12, stages = 3>
 func.func @data(%q: !q, %ids: tensor<?xi32>) -> !q {
   %o, %lse = attn.attention %q, %q, %q captures(%ids)
     mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>) {

@@ -66,7 +66,7 @@ func.func @any_length(%q: !q) -> !q {
 
 // Masks of captured data were not measured: no mask by index stands for them.
 // CHECK-LABEL: func.func @documents
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 96, warps = 12, stages = 3>
 // SAID: has no plan for sm_90a bf16 64/64 masked captured on
 func.func @documents(%q: !q, %ids: !ids) -> !q {
   %o, %lse = attn.attention %q, %q, %q captures(%ids)

@@ -14,8 +14,8 @@
 // computed from before it: one element after the other, and only what
 // several elements share stays live. Nothing is computed twice, and what has an
 // effect stays where it is. What is true of numbers that a branch gives, as
-// those that lanes gather if they are there, is known before the next branch: a
-// row of numbers takes more registers than what is true of it. The assembler
+// those that lanes gather if they are there, is known before the next branch
+// where the numbers take more registers. The assembler
 // orders short blocks well by itself, and kernels without such chains were
 // timed as they come out, so only blocks with many integers are touched.
 //
@@ -25,6 +25,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace attn {
 #define GEN_PASS_DEF_GPUORDERINTEGERS
@@ -57,6 +58,7 @@ private:
     DenseMap<Operation *, size_t> before;
   };
   Truths collectTruths();
+  bool areFewer(ArrayRef<Operation *> truths) const;
   void placeOperands(Operation *op, Operation *place);
 
   Block *block;
@@ -118,6 +120,28 @@ Ordering::Truths Ordering::collectTruths() {
   return truths;
 }
 
+/// Whether what is true takes fewer registers than the numbers that it is true
+/// of, which branches gave.
+bool Ordering::areFewer(ArrayRef<Operation *> truths) const {
+  constexpr unsigned registerBits = 32;
+  DenseSet<Value> numbers;
+  unsigned words = 0, read = 0;
+  for (Operation *truth : truths) {
+    if (!waiting.contains(truth))
+      continue;
+    for (Value operand : truth->getOperands())
+      if (Operation *maker = operand.getDefiningOp();
+          maker && maker->getNumRegions() != 0 &&
+          operand.getType().isIntOrFloat() && numbers.insert(operand).second)
+        words += llvm::divideCeil(operand.getType().getIntOrFloatBitWidth(),
+                                  registerBits);
+    read += llvm::any_of(truth->getUsers(), [&](Operation *user) {
+      return !llvm::is_contained(truths, user);
+    });
+  }
+  return words > read;
+}
+
 void Ordering::run() {
   SmallVector<Operation *> anchors, movable;
   for (Operation &op : *block)
@@ -128,11 +152,13 @@ void Ordering::run() {
   size_t placed = 0;
   auto [truths, truthsBefore] = collectTruths();
   for (Operation *anchor : anchors) {
-    for (size_t end = truthsBefore.lookup(anchor); placed < end; ++placed)
-      if (waiting.erase(truths[placed])) {
-        placeOperands(truths[placed], anchor);
-        truths[placed]->moveBefore(anchor);
-      }
+    size_t end = truthsBefore.lookup(anchor);
+    if (placed < end && areFewer(ArrayRef(truths).slice(placed, end - placed)))
+      for (; placed < end; ++placed)
+        if (waiting.erase(truths[placed])) {
+          placeOperands(truths[placed], anchor);
+          truths[placed]->moveBefore(anchor);
+        }
     placeOperands(anchor, anchor);
   }
   // What nobody in the block reads.

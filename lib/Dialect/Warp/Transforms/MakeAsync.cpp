@@ -27,9 +27,9 @@
 // front of it their registers would be held beside those of the products. So do
 // long rows that are read from a ring's slot (delta of 128 queries takes 32
 // registers), before it is given back; shorter ones arrive beside the products.
-// Captured numbers that lanes gather arrive beside them, too, as many as there
-// are registers for: where a mask compares six numbers of each query, those
-// beyond are gathered when the comparisons of the first are done.
+// Rows of captured numbers that lanes gather arrive beside them, too, as many
+// as there are registers for: where a mask compares six numbers of each query,
+// those beyond are gathered when the comparisons of the first are done.
 //
 //===----------------------------------------------------------------------===//
 
@@ -259,10 +259,10 @@ static void joinEarly(RewriterBase &rewriter, WaitOp wait) {
   }
 }
 
-/// Of the gathers in front of a wait only so many stay there as have registers;
-/// each other one follows the last use of the first of those before it. What
-/// the uses leave for those behind takes as many registers as the scores, so
-/// few gathers stay.
+/// Of the rows that are gathered in front of a wait only so many stay there as
+/// have registers; each other one follows the last use of the first of those
+/// before it. What the uses leave for those behind takes as many registers as
+/// the scores, so few gathers stay.
 void AsyncProducts::spreadGathers(Operation *issue, WaitOp wait) {
   Block *block = wait->getBlock();
   SmallVector<GatherOp> gathers;
@@ -271,7 +271,8 @@ void AsyncProducts::spreadGathers(Operation *issue, WaitOp wait) {
     auto gather = dyn_cast<GatherOp>(op);
     Operation *first =
         gather ? findFirstUse(gather.getResult(), block) : nullptr;
-    if (!first || first->isBeforeInBlock(wait))
+    if (!first || first->isBeforeInBlock(wait) ||
+        gather.getResult().getType().getShape().front() != 1)
       continue;
     gathers.push_back(gather);
     all += countRegisters(gather.getResult().getType());
