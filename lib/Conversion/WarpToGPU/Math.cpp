@@ -23,6 +23,9 @@
 
 #include "Math.h"
 
+#include "Floats.h"
+#include "Logarithms.h"
+
 #include "attn/Dialect/Attn/IR/Decisions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -41,64 +44,13 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-static constexpr float log2OfE = 1.44269504088896340736f;
-static constexpr float restOfLog2OfE = 1.92596299e-8f; // log2(e) - log2OfE
-static constexpr float logOf2 = 0.69314718055994530942f;
-
-namespace {
-
-/// f32 expressions.
-struct Floats {
-  OpBuilder &builder;
-  Location loc;
-
-  Value constant(float value) {
-    return arith::ConstantOp::create(builder, loc,
-                                     builder.getF32FloatAttr(value));
-  }
-  Value call(StringRef intrinsic, ValueRange operands) {
-    return LLVM::CallIntrinsicOp::create(builder, loc, builder.getF32Type(),
-                                         builder.getStringAttr(intrinsic),
-                                         operands)
-        .getResult(0);
-  }
-  Value add(Value lhs, Value rhs) {
-    return arith::AddFOp::create(builder, loc, lhs, rhs);
-  }
-  Value sub(Value lhs, Value rhs) {
-    return arith::SubFOp::create(builder, loc, lhs, rhs);
-  }
-  Value mul(Value lhs, Value rhs) {
-    return arith::MulFOp::create(builder, loc, lhs, rhs);
-  }
-  Value exp2(Value x) { return call("llvm.nvvm.ex2.approx.ftz", x); }
-  Value exp(Value x) { return exp2(mul(x, constant(log2OfE))); }
-  /// x log2(e), rounded, and what the rounding lost.
-  std::pair<Value, Value> timesLog2OfE(Value x) {
-    Value factor = constant(log2OfE), product = mul(x, factor);
-    Value rest = fma(x, factor, arith::NegFOp::create(builder, loc, product));
-    return {product, fma(x, constant(restOfLog2OfE), rest)};
-  }
-  Value log2(Value x) { return call("llvm.nvvm.lg2.approx.f", x); }
-  Value log(Value x) { return mul(log2(x), constant(logOf2)); }
-  Value reciprocal(Value x) { return call("llvm.nvvm.rcp.approx.ftz.f", x); }
-  Value abs(Value x) { return call("llvm.fabs", x); }
-  Value floor(Value x) { return call("llvm.floor", x); }
-  Value copySign(Value x, Value y) { return call("llvm.copysign", {x, y}); }
-  Value divide(Value x, Value y) { return call("llvm.nvvm.div.full", {x, y}); }
-  Value fma(Value x, Value y, Value z) {
-    return LLVM::FMAOp::create(builder, loc, x, y, z);
-  }
-  Value reciprocalBySteps(Value x);
-};
-
-} // namespace
-
 /// 1 / x of 1 <= x < 2^126 within 4e-9, without a special function. The bits of
 /// `magic` less those of x have the opposite exponent, and are 1 / x within 5.1
 /// %; a step of Newton's, of which `two` spreads the error to both sides,
 /// leaves 0.15 %, one of the third order next to nothing.
-Value Floats::reciprocalBySteps(Value x) {
+static Value reciprocalBySteps(Floats &f, Value x) {
+  OpBuilder &builder = f.builder;
+  Location loc = f.loc;
   constexpr int32_t magic = 0x7ef2c000;
   constexpr float two = 2.0015f;
   Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
@@ -107,9 +59,9 @@ Value Floats::reciprocalBySteps(Value x) {
   Value guess = arith::BitcastOp::create(
       builder, loc, f32, arith::SubIOp::create(builder, loc, from, bits));
   Value minusX = arith::NegFOp::create(builder, loc, x);
-  Value near = mul(guess, fma(minusX, guess, constant(two)));
-  Value rest = fma(minusX, near, constant(1));
-  return fma(near, fma(rest, rest, rest), near);
+  Value near = f.mul(guess, f.fma(minusX, guess, f.constant(two)));
+  Value rest = f.fma(minusX, near, f.constant(1));
+  return f.fma(near, f.fma(rest, rest, rest), near);
 }
 
 static Value lowerExp2(Floats &f, ValueRange x) { return f.exp2(x[0]); }
@@ -125,70 +77,12 @@ static Value lowerPreciseSqrt(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.sqrt.rn.f", x);
 }
 
-/// log x = n log 2 + log m with x = 2^n m and 2/3 <= m < 4/3.
-struct SplitLog {
-  Value n, ofM;
-};
-
-/// Of 0 < x < infinity: log m is f - f^2 / 2 + f^3 q(f) with f = m - 1, which
-/// is exact, and q within 1e-9 f^2 of the rest by least squares.
-static SplitLog splitLog(Floats &f, Value x) {
-  constexpr float leastNormal = 1.17549435e-38f, lift = 8388608; // 2^23
-  constexpr int32_t bitsOfTwoThirds = 0x3f2aaaab, exponentPlace = 23;
-  constexpr float coefficients[] = {
-      0.3333333730697632f,   -0.24999819695949554f, 0.1999930590391159f,
-      -0.16679616272449493f, 0.14312830567359924f,  -0.12195277959108353f,
-      0.1066146120429039f,   -0.1284714639186859f,  0.123576320707798f};
-  OpBuilder &b = f.builder;
-  Type i32 = b.getI32Type(), f32 = b.getF32Type();
-  auto number = [&](int32_t value) {
-    return arith::ConstantIntOp::create(b, f.loc, value, 32).getResult();
-  };
-  Value isTiny = arith::CmpFOp::create(b, f.loc, arith::CmpFPredicate::OLT, x,
-                                       f.constant(leastNormal));
-  x = arith::SelectOp::create(b, f.loc, isTiny, f.mul(x, f.constant(lift)), x);
-  Value bits = arith::BitcastOp::create(b, f.loc, i32, x);
-  Value place = number(exponentPlace);
-  Value n = arith::ShRSIOp::create(
-      b, f.loc, arith::SubIOp::create(b, f.loc, bits, number(bitsOfTwoThirds)),
-      place);
-  Value ofM = arith::SubIOp::create(b, f.loc, bits,
-                                    arith::ShLIOp::create(b, f.loc, n, place));
-  Value rest =
-      f.sub(arith::BitcastOp::create(b, f.loc, f32, ofM), f.constant(1));
-  Value q = f.constant(coefficients[8]);
-  for (float c : llvm::reverse(llvm::ArrayRef(coefficients).drop_back()))
-    q = f.fma(q, rest, f.constant(c));
-  q = f.fma(q, rest, f.constant(-0.5f));
-  Value lifted = arith::SelectOp::create(b, f.loc, isTiny,
-                                         number(exponentPlace), number(0));
-  n = arith::SIToFPOp::create(b, f.loc, f32,
-                              arith::SubIOp::create(b, f.loc, n, lifted));
-  return {n, f.fma(q, f.mul(rest, rest), rest)};
-}
-
-/// Within a unit in the last place, as processors have it; of what is not
-/// positive and finite the instruction's, which knows it.
-static Value chooseLog(Floats &f, Value x, Value result) {
-  constexpr auto ordered = arith::CmpFPredicate::OGT;
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  Value isPositive =
-      arith::CmpFOp::create(f.builder, f.loc, ordered, x, f.constant(0));
-  Value isFinite =
-      arith::CmpFOp::create(f.builder, f.loc, ordered, f.constant(infinity), x);
-  Value isUsual = arith::AndIOp::create(f.builder, f.loc, isPositive, isFinite);
-  return arith::SelectOp::create(f.builder, f.loc, isUsual, result, f.log2(x));
-}
-
 static Value lowerPreciseLog(Floats &f, ValueRange x) {
-  SplitLog log = splitLog(f, x[0]);
-  return chooseLog(f, x[0], f.fma(log.n, f.constant(logOf2), log.ofM));
+  return computeLog(f, x[0]);
 }
 
 static Value lowerPreciseLog2(Floats &f, ValueRange x) {
-  SplitLog log = splitLog(f, x[0]);
-  Value low = f.fma(log.ofM, f.constant(restOfLog2OfE), log.n);
-  return chooseLog(f, x[0], f.fma(log.ofM, f.constant(log2OfE), low));
+  return computeLog2(f, x[0]);
 }
 
 Value attn::warp::computeExactly(OpBuilder &builder, Operation *op,
@@ -414,7 +308,7 @@ struct LowerApproximateTanh final : OpRewritePattern<math::TanhOp> {
       sum = arith::MinimumFOp::create(rewriter, op.getLoc(), sum,
                                       f.constant(most));
     }
-    Value share = bySteps ? f.reciprocalBySteps(sum) : f.reciprocal(sum);
+    Value share = bySteps ? reciprocalBySteps(f, sum) : f.reciprocal(sum);
     if (bySteps)
       foldIntoProducts(op, share, rewriter);
     rewriter.setInsertionPointAfterValue(share);

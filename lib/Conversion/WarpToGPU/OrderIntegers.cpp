@@ -15,9 +15,9 @@
 // several elements share stays live. Nothing is computed twice, and what has an
 // effect stays where it is. What is true of numbers that a branch gives, as
 // those that lanes gather if they are there, is known before the next branch
-// where the numbers take more registers. The assembler
-// orders short blocks well by itself, and kernels without such chains were
-// timed as they come out, so only blocks with many integers are touched.
+// where the numbers take more registers. The assembler orders short blocks well
+// by itself, and kernels without such chains were timed as they come out, so
+// only blocks with many integers are touched.
 //
 //===----------------------------------------------------------------------===//
 
