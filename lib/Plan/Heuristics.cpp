@@ -240,8 +240,8 @@ static const Row sm80Rows[] = {
 // Smaller blocks of a map are tested in any case, fewer pairs of them in small
 // tiles: with 128 x 64 32 by 32 are 1.0 to 2.0 times as fast at d <= 96.
 // One number of each key and query, d = 64, an H200, 8192 tokens: 192 x 96 is
-// 1.02 to 1.19 times as fast as 128 x 128 for 10 of 15 masks, 0.91 for a zigzag
-// and 0.95 to 1.00 for four others; with two numbers of each query 0.82.
+// 1.02 to 1.19 times as fast as 128 x 128 for 11 of 15 masks, 0.91 for a zigzag
+// and 0.95 to 1.00 for three others; with two numbers of each query 0.82.
 static const Row sm90Rows[] = {
     Row(2, 64, {64, 128, 4, 2, false}).plain().mask(false).rows(64).onGrid(),
     Row(2, 64, {64, 128, 4, 2, false}).plain().half().rows(64).onGrid(),

@@ -35,6 +35,13 @@ struct RankedPlan {
       rowsOfSplit = std::max(layout::groupRows, tiles.blockQ / tiles.warps);
   }
 
+  /// Of warps that share registers; 0 where each has its own.
+  int64_t groups() const {
+    return plan.getTarget() == TargetKind::SM90A
+               ? tiles.warps / layout::warpsPerGroup
+               : 0;
+  }
+
   PlanAttr plan;
   plan::Tiles tiles;
   int64_t limit, left; // registers, and those that the budget does not name
@@ -203,8 +210,8 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
     // Slots of rings have addresses and numbers, and a warpgroup by itself may
     // have all registers.
     bool isSparing =
-        std::tuple(candidate.left, last.tiles.stages, last.tiles.warps) >
-        std::tuple(last.left, candidate.tiles.stages, candidate.tiles.warps);
+        std::tuple(candidate.left, last.tiles.stages, last.groups()) >
+        std::tuple(last.left, candidate.tiles.stages, candidate.groups());
     if (!isSparing || givesUpMore(workload, other, plan) ||
         skipsKeys(workload, other, spilling) ||
         losesGroupsFirst(workload, other, spilling) ||

@@ -301,7 +301,7 @@ void AsyncProducts::spreadGathers(Operation *issue, WaitOp wait) {
     if (before && place->isBeforeInBlock(before))
       place = before;
     Operation *user = findFirstUse(gather.getResult(), block);
-    if (user->isBeforeInBlock(place->getNextNode()))
+    if (user == place || user->isBeforeInBlock(place))
       rewriter.moveOpBefore(gather, user);
     else
       rewriter.moveOpAfter(gather, place);
