@@ -123,6 +123,10 @@ std::unique_ptr<Try> PlanSearch::compile(PlanAttr plan) {
   return succeeded(attempt->run()) ? std::move(attempt) : nullptr;
 }
 
+static bool hasHeadLoop(const plan::PlanCase &entry) {
+  return entry.plan.getPasses().runs(OptionalPass::LoopHeads);
+}
+
 static int64_t tolerated(const Compilation &compilation) {
   auto isForFew = [](const plan::PlanCase &entry) {
     return entry.plan.getSplitKeys() != 1 || entry.plan.getPackedHeads() != 1 ||
@@ -220,7 +224,12 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
   // several the last one, which is that of the largest.
   PlanAttr least;
   int64_t leastBytes = 0;
+  // Others are sought for those that do without loops.
+  bool hasLoops = llvm::any_of(begun.getPlans(), hasHeadLoop) &&
+                  !llvm::all_of(begun.getPlans(), hasHeadLoop);
   for (const plan::PlanCase &entry : begun.getPlans()) {
+    if (hasLoops && hasHeadLoop(entry))
+      continue;
     int64_t bytes = begun.getSpilledBytes(entry.plan);
     if (least && leastBytes < bytes)
       continue;
@@ -240,18 +249,18 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
       bytes > most || (begun.isEstimated() && shortage.need &&
                        shortage.need->more() > plan::registersMadeAgain);
   std::unique_ptr<Try> best = std::move(first);
+  int64_t bestBytes = hasLoops ? leastBytes : best->spilledBytes();
   // The first of several, which spills nothing, serves all sizes; who looks on
   // sees the rooms of a plan by itself.
   if (!isWanting && !options.onRoom && begun.getPlans().size() > 1 &&
       begun.getPlans().front().plan == least) {
     if (failed(best->compilation.keepFirstPlan()))
       return nullptr;
-    bytes = best->spilledBytes();
+    bestBytes = bytes = best->spilledBytes();
     isWanting = bytes > most;
   }
   PlanAttr next = least, spilling = least;
-  for (int number = 0; number < maxTries && best->spilledBytes() > most;
-       ++number) {
+  for (int number = 0; number < maxTries && bestBytes > most; ++number) {
     PlanAttr shared;
     if (isWanting && shortage.need)
       shared = plan::spareForProducer(spilling, *shortage.need);
@@ -280,8 +289,10 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
     shortage.need.reset();
     if (attempt)
       shortage.need = attempt->compilation.getNeed(next);
-    if (attempt && bytes < best->spilledBytes())
+    if (attempt && bytes < bestBytes) {
       best = std::move(attempt);
+      bestBytes = bytes;
+    }
   }
   return best;
 }
@@ -298,25 +309,34 @@ void PlanSearch::finish(Try &best) {
   (void)best.compilation.assembleSparingly();
 }
 
-/// Of the compiler's own accord.
-static bool hasHeadLoops(const Compilation &compilation,
-                         const PassRequest &passes) {
+/// Whether blocks of keys go through several heads, of the compiler's own
+/// accord.
+static bool hasOwnLoops(const Compilation &compilation,
+                        const PassRequest &passes) {
   StringRef name = optionalPasses[size_t(OptionalPass::LoopHeads)].name;
-  if (llvm::is_contained(passes.disabled, name) ||
-      llvm::is_contained(passes.enabled, name))
-    return false;
-  return llvm::any_of(compilation.getPlans(), [](const plan::PlanCase &entry) {
-    return entry.plan.getPasses().runs(OptionalPass::LoopHeads);
-  });
+  return !llvm::is_contained(passes.disabled, name) &&
+         !llvm::is_contained(passes.enabled, name) &&
+         llvm::any_of(compilation.getPlans(), hasHeadLoop);
+}
+
+/// Whether only such plans spill. What others spill, too, is no matter of
+/// loops.
+static bool areLoopsToBlame(const Compilation &compilation,
+                            const PassRequest &passes) {
+  auto isGood = [&](const plan::PlanCase &entry) {
+    return hasHeadLoop(entry) ||
+           compilation.getSpilledBytes(entry.plan) <= tolerated(compilation);
+  };
+  return hasOwnLoops(compilation, passes) &&
+         llvm::all_of(compilation.getPlans(), isGood);
 }
 
 /// The same without cases in which blocks of keys go through several heads:
 /// those of one head may be good enough.
-static FailureOr<Artifact> compileWithoutLoops(ModuleOp module,
-                                               CompileOptions options) {
+static CompileOptions withoutLoops(CompileOptions options) {
   options.passes.add(optionalPasses[size_t(OptionalPass::LoopHeads)].name,
                      /*run=*/false);
-  return attn::compileSparingly(module, options);
+  return options;
 }
 
 FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
@@ -337,11 +357,12 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
   std::string spilling = plan::printPlanCases(first->compilation.getPlans());
   bool isEstimated = first->compilation.isEstimated();
   std::optional<RulePart> part = first->compilation.getPart();
-  if (hasHeadLoops(first->compilation, options.passes)) {
+  if (areLoopsToBlame(first->compilation, options.passes)) {
     emitRemark(first->compilation.getLoc())
         << "plan " << spilling << " spills " << bytes
         << " bytes; it is tried without tile-loop-heads";
-    FailureOr<Artifact> artifact = compileWithoutLoops(module, options);
+    FailureOr<Artifact> artifact =
+        compileSparingly(module, withoutLoops(options));
     if (succeeded(artifact))
       artifact->partOf = std::move(part);
     return artifact;
@@ -350,7 +371,12 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
   std::unique_ptr<Try> best = search.run(std::move(first));
   if (!best)
     return failure();
-  isDone = best->compilation.complete();
+  if (hasOwnLoops(best->compilation, options.passes)) {
+    best = std::make_unique<Try>(module, withoutLoops(options));
+    isDone = best->run();
+  }
+  if (succeeded(isDone))
+    isDone = best->compilation.complete();
   if (succeeded(isDone))
     search.finish(*best);
   std::string taken = plan::printPlanCases(best->compilation.getPlans());

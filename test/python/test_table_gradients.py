@@ -84,6 +84,66 @@ def test_gradient(name, is_known, is_causal, plan):
     assert np.abs(got[3] - wanted).max() < 1e-4
 
 
+# By name: the sizes of the tables, and which are read at which indices.
+SEVERAL = {
+    "two tables": (["h 20", "h 8 8"],
+                   lambda p: [(0, (p.h, p.paths[p.i, p.j])), (1, (p.h, p.kinds[p.i], p.kinds[p.j]))]),
+    "two reads of one": (["h 20"], lambda p: [(0, (p.h, p.paths[p.i, p.j])), (0, (p.h, p.paths[p.i, p.j] + 1))]),
+    "reads of heads and of one": (["h 20"], lambda p: [(0, (p.h, p.paths[p.i, p.j])), (0, (1, p.paths[p.i, p.j] + 1))]),
+    "more than there is memory for": (["150", "h 300"],
+                                      lambda p: [(0, (p.paths[p.i, p.j] * 7,)), (1, (p.h, p.paths[p.i, p.j] * 13))]),
+    "of queries, of keys and of pairs": (
+        ["h q 7", "20", "h 8 k", "q 5", "h q 7"],
+        lambda p: [(0, (p.h, p.i, p.j % 7)), (1, (p.paths[p.i, p.j],)), (2, (p.h, p.kinds[p.i], p.j)),
+                   (3, (p.i, p.j % 5)), (4, (p.h, p.i, p.paths[p.i, p.j]))]),
+    "a table of distances beside another": (
+        ["h 41", "20"], lambda p: [(0, (p.h, clip(p.i - p.j, -20, 20) + 20)), (1, (p.paths[p.i, p.j],))]),
+    "read at three places, once a quotient": (
+        ["h q 9"], lambda p: [(0, (p.h, p.i, p.j // 7)), (0, (p.h, p.i, p.j % 9)), (0, (p.h, p.i, p.paths[p.i, p.j]))]),
+    "numbers of heads and of all": (["h", "1", "2", "h"],
+                                    lambda p: [(0, (p.h,)), (1, (0,)), (2, (1,)), (3, (p.h,)), (2, (0,))]),
+}
+
+
+@pytest.mark.parametrize("is_known, is_causal, plan", [(False, False, PLAN), (True, True, "")],
+                         ids=["any size", "known size, causal"])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_tables(name, is_known, is_causal, plan):
+    """Each pair reads all of them, so that a pass over the scores may sum for several."""
+    tables, reads = SEVERAL[name]
+    rng = np.random.default_rng(len(name))
+    q, d_o = (rng.standard_normal((BATCH, HEADS, QUERIES, 16)).astype("f4") for _ in range(2))
+    k, v = (rng.standard_normal((BATCH, 1, KEYS, 16)).astype("f4") for _ in range(2))
+    shapes = [[SIZES.get(size) or int(size) for size in sizes.split()] for sizes in tables]
+    values = [rng.standard_normal(shape).astype("f4") for shape in shapes]
+    paths = rng.integers(-2, 23, (QUERIES, KEYS)).astype("i4")  # some of none
+    kinds = rng.integers(0, 8, max(QUERIES, KEYS)).astype("i4")
+    factors = [1.0, 0.5, -0.75, 0.25, 1.5]  # of reads
+    at = np.ix_(range(BATCH), range(HEADS), range(QUERIES), range(KEYS))
+    p = types.SimpleNamespace(paths=paths, kinds=kinds, **dict(zip("bhij", at)))
+    numbers = [number for number, _ in reads(p)]
+    read = [(values[number] * factor, indices) for (number, indices), factor in zip(reads(p), factors)]
+    o, lse, gradients = table_reference.evaluate_reads(q, k, v, d_o, read, (p.j <= p.i) | (not is_causal))
+    wanted = [sum(factor * gradient for factor, gradient, other in zip(factors, gradients, numbers) if other == number)
+              for number in range(len(tables))]
+
+    def score(p):
+        x = p.x
+        for (number, indices), factor in zip(reads(p), factors):
+            x = x + getattr(p, f"table{number}")[indices] * factor
+        return x
+
+    types_of = ["x".join("?" if size in SIZES or not is_known else size for size in sizes.split()) for sizes in tables]
+    captures = [("paths", "tensor<?x?xi32>"), ("kinds", "tensor<?xi32>"),
+                *((f"table{number}", f"tensor<{type}xf32>") for number, type in enumerate(types_of))]
+    text = attn.attention("f32", 16, captures=captures, score=score, mask=(lambda p: p.j <= p.i) if is_causal else None)
+    kernel = attn.compile(text, target="cpu", backward=True, plan=plan)
+    got = [np.full_like(array, np.nan) for array in (q, k, v, *values)]
+    kernel.launch(q, k, v, paths, kinds, *values, o.astype("f4"), lse.astype("f4"), d_o, *got)
+    for number, gradient in enumerate(wanted):
+        assert np.abs(got[3 + number] - gradient).max() < 2e-4, f"table {number}"
+
+
 TABLE = """
 !t = tensor<?x?x?x{dim}xbf16>
 func.func @f(%q: !t, %k: !t, %v: !t, %table: tensor<?x13x13xf32>) -> !t {{

@@ -132,14 +132,11 @@ BackwardKernels::buildAdjoints(OpBuilder &outer, const Factors &lhs,
   return step;
 }
 
-/// What is added of a block, part by part.
-SmallVector<Value>
-BackwardKernels::buildAdditions(OpBuilder &outer, const Step &step,
-                                ArrayRef<CapturePart> parts) {
-  return llvm::map_to_vector(parts, [&](const CapturePart &part) {
-    return goBack(outer, step, step.adjoint,
-                  CaptureAddOp(part.sum.op).getValue());
-  });
+/// What a block adds.
+Value BackwardKernels::buildAddition(OpBuilder &outer, const Step &step,
+                                     const CapturePart &part) {
+  return goBack(outer, step, step.adjoint,
+                CaptureAddOp(part.sum.op).getValue());
 }
 
 /// A number of queries that lie along an axis.
@@ -194,11 +191,24 @@ BackwardKernels::buildPassing(OpBuilder &outer, const BlockNumbers &block,
   return buildAdjoints(outer, lhs, rhs, at, numbers, shown);
 }
 
+/// Those that all queries of a head share are behind one another.
 void BackwardKernels::allocateSums(bool isKey,
                                    MutableArrayRef<CapturePart> parts) {
   Value length = isKey ? keyLength : queryLength;
+  SmallVector<CapturePart *> shared;
   for (CapturePart &part : parts)
-    part.workspace = allocate(f32, {batches, heads, length});
+    if (isKey || part.sum.find(IndexKind::Query)) {
+      part.workspace = allocate(f32, {batches, heads, length});
+    } else {
+      part.place = shared.size();
+      shared.push_back(&part);
+    }
+  if (shared.empty())
+    return;
+  Value count = arith::ConstantIndexOp::create(b, loc, shared.size());
+  Value workspace = allocate(f32, {count, batches, heads, length});
+  for (CapturePart *part : shared)
+    part->workspace = workspace;
 }
 
 /// What sums of the rows of a block begin with.
@@ -209,21 +219,28 @@ void BackwardKernels::beginSums(ArrayRef<CapturePart> parts, int64_t rows,
                    splat(b, loc, VectorType::get(rows, f32), 0.0));
 }
 
-/// The sums with those of another block of columns.
+/// The sums with those of another block of columns. What one adds is summed
+/// before the next is made: it has as many registers as scores.
 SmallVector<Value> BackwardKernels::addSums(OpBuilder &outer, const Step &step,
                                             ArrayRef<CapturePart> parts,
                                             ValueRange before) {
-  SmallVector<Value> sums = buildAdditions(outer, step, parts);
-  for (auto [sum, old] : llvm::zip(sums, before))
-    sum = arith::AddFOp::create(b, loc, old, sumColumns(sum));
+  SmallVector<Value> sums;
+  for (auto [part, old] : llvm::zip(parts, before)) {
+    Value added = sumColumns(buildAddition(outer, step, part));
+    sums.push_back(arith::AddFOp::create(b, loc, old, added));
+  }
   return sums;
 }
 
 void BackwardKernels::storeSums(const BlockNumbers &block,
                                 ArrayRef<CapturePart> parts, ValueRange sums) {
-  for (auto [part, sum] : llvm::zip(parts, sums))
-    tile::StoreOp::create(b, loc, sum, part.workspace,
-                          ValueRange{block.batch, block.head, block.first});
+  for (auto [part, sum] : llvm::zip(parts, sums)) {
+    SmallVector<Value> at = {block.batch, block.head, block.first};
+    if (part.place)
+      at.insert(at.begin(),
+                arith::ConstantIndexOp::create(b, loc, *part.place));
+    tile::StoreOp::create(b, loc, sum, part.workspace, at);
+  }
 }
 
 /// For so many there are registers beside other sums, of as many columns
@@ -297,16 +314,22 @@ void BackwardKernels::sumBlocks(bool isKey,
   storeSums(block, parts, loop.getResults());
 }
 
-/// Sums over the queries of a batch entry and head. A tile has a row for each
-/// head.
-void BackwardKernels::sumQueries(CapturePart &part, const Twine &suffix) {
+/// Sums over the queries of a batch entry and head, of all parts that they
+/// share. A tile has a row for each head.
+void BackwardKernels::sumQueries() {
+  auto shared = llvm::make_filter_range(
+      rowSums, [](const CapturePart &part) { return part.place.has_value(); });
+  if (shared.empty())
+    return;
   OpBuilder::InsertionGuard guard(b);
-  Value byQuery = part.workspace;
-  part.workspace = allocate(f32, {batches, heads});
-  tile::KernelOp kernel =
-      beginKernel(suffix + "_rows",
-                  ValueRange{batches, c1, ceilDiv(b, loc, heads, blockRows)});
+  Value byQuery = (*shared.begin()).workspace;
+  Value count = b.createOrFold<memref::DimOp>(loc, byQuery, 0);
+  Value total = allocate(f32, {count, batches, heads});
+  tile::KernelOp kernel = beginKernel(
+      "_capture_rows",
+      ValueRange{batches, count, ceilDiv(b, loc, heads, blockRows)});
   BlockNumbers block = readNumbers(kernel);
+  Value place = block.head, place32 = block.head32;
   Value headNumbers = coordinates(block.first, numRows, 0);
   int64_t shape[] = {numRows, numColumns};
   Value zero = splat(b, loc, VectorType::get(shape, f32), 0.0);
@@ -315,12 +338,15 @@ void BackwardKernels::sumQueries(CapturePart &part, const Twine &suffix) {
   Value first =
       arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
   Value read = gather(
-      byQuery, {block.batch32, headNumbers, coordinates(first, numColumns, 1)},
+      byQuery,
+      {place32, block.batch32, headNumbers, coordinates(first, numColumns, 1)},
       shape);
   endLoop(loop, arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], read)
                     .getResult());
-  tile::StoreOp::create(b, loc, sumColumns(loop.getResult(0)), part.workspace,
-                        ValueRange{block.batch, block.first});
+  tile::StoreOp::create(b, loc, sumColumns(loop.getResult(0)), total,
+                        ValueRange{place, block.batch, block.first});
+  for (CapturePart &part : shared)
+    part.workspace = total;
 }
 
 //===----------------------------------------------------------------------===//
@@ -398,7 +424,8 @@ void BackwardKernels::buildPairGradient(Value output, const Twine &suffix,
   Value total = loop.getRegionIterArgs()[0];
   Step step = buildAdjoints(outer, lhs, rhs, position,
                             readRowNumbers(block, position.queries));
-  for (Value added : buildAdditions(outer, step, parts)) {
+  for (const CapturePart &part : parts) {
+    Value added = buildAddition(outer, step, part);
     if (isThere)
       added = arith::SelectOp::create(b, loc, isThere, added, zero);
     total = arith::AddFOp::create(b, loc, total, added);

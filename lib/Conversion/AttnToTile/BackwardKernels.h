@@ -122,6 +122,24 @@ private:
     CaptureSum sum;
     Value workspace;
     DistanceBlocks blocks = {}; // of sums by distance
+    /// Of sums over all queries: in a workspace of several.
+    std::optional<int64_t> place = {};
+  };
+  /// Bins for the elements of a table, and what is added to them.
+  struct BinSet {
+    SmallVector<CapturePart *, 1> parts; // the first one has the sums then
+    std::string suffix;                  // of kernels
+    int64_t count = 0;                   // of bins, for a chunk of the elements
+    SmallVector<Value> sizes = {};       // of the table
+    Value firstElement = {}, bins = {};  // of a block
+    Value sums = {};
+  };
+  /// A kernel that makes all scores for each chunk of elements, for all sets at
+  /// a time, and how long that takes.
+  struct BinPass {
+    SmallVector<BinSet, 1> sets;
+    PlanAttr plan;
+    int64_t time = 0;
   };
   /// Sums by query, by key, and others; and whether a kernel has added up those
   /// by query, or by key, already.
@@ -177,8 +195,8 @@ private:
   Step buildPassing(OpBuilder &outer, const BlockNumbers &block, bool isKey,
                     Value own, const Factors &lhs, RowNumbers numbers,
                     Value number, const ShownBox &shown = {});
-  SmallVector<Value> buildAdditions(OpBuilder &outer, const Step &step,
-                                    ArrayRef<CapturePart> parts);
+  Value buildAddition(OpBuilder &outer, const Step &step,
+                      const CapturePart &part);
   Value readQueries(Value view, const BlockNumbers &block, Value queries);
   RowNumbers readRowNumbers(const BlockNumbers &block, Value queries);
   PlanAttr getPlanWithoutRings(int64_t columns = 0);
@@ -194,7 +212,7 @@ private:
   MutableArrayRef<CapturePart> takeRowSums(PlanAttr plan);
   MutableArrayRef<CapturePart> takeKeySums();
   void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
-  void sumQueries(CapturePart &part, const Twine &suffix);
+  void sumQueries();
   Value limitNumber(Value number, Value size, Value &exists);
   void buildPairGradient(Value output, const Twine &suffix,
                          ArrayRef<CapturePart> parts);
@@ -221,17 +239,22 @@ private:
   SmallVector<Value> getTableSizes(const CaptureSum &sum);
   Value readElement(OpBuilder &outer, const Step &step, const CaptureSum &sum,
                     ArrayRef<Value> sizes);
-  int64_t countBins(PlanAttr plan, bool hasRows, int64_t most);
-  ShownBox findShownByQuotient(Value index, Value chunk, int64_t count);
+  ShownBox findShownByQuotient(const PositionQuotient &quotient, Value chunk,
+                               int64_t count);
   ShownBox findShownByDistance(const ClampedDistance &distance,
                                const TableBlock &block, bool isKey);
   ShownBox findShown(const CaptureSum &sum, Value chunk,
                      const TableBlock &block);
-  std::pair<PlanAttr, int64_t> chooseBinPlan(bool hasRows, bool isBanded,
-                                             std::optional<int64_t> elements);
-  Value sumElements(CapturePart &part, const Twine &suffix,
-                    ArrayRef<Value> sizes);
-  void sumTable(CapturePart &part, const Twine &suffix);
+  void sumElements(BinPass &pass);
+  Value sumPartsOfRows(const BinSet &set);
+  void sumTables();
+
+  // CaptureBins.cpp
+  int64_t countBins(PlanAttr plan, bool hasRows);
+  static int64_t shareBins(MutableArrayRef<BinSet> sets, int64_t bins);
+  void planBins(BinPass &pass);
+  static bool isOfFewScores(const BinPass &pass);
+  SmallVector<BinPass, 2> planBinPasses();
 
   // CaptureGradients.cpp
   Value sumPart(const CapturePart &part, ArrayRef<Value> places);

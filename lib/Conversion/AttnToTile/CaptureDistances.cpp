@@ -158,7 +158,7 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
   Factors rhs = loadFactors(block, /*isKey=*/true, column, width);
   Step adjoints =
       buildAdjoints(outer, lhs, rhs, at, readRowNumbers(block, queries), shown);
-  Value added = buildAdditions(outer, adjoints, part)[0];
+  Value added = buildAddition(outer, adjoints, part);
   endLoop(loop,
           arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], added)
               .getResult());

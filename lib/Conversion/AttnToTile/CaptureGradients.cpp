@@ -52,7 +52,8 @@ Value BackwardKernels::sumPart(const CapturePart &part,
   std::optional<unsigned> batchDim = sum.find(IndexKind::Batch);
   std::optional<unsigned> headDim = sum.find(IndexKind::Head);
   std::optional<unsigned> ownDim = findOwnDim(sum);
-  bool isNumbered = cast<MemRefType>(part.workspace.getType()).getRank() > 2;
+  bool isNumbered =
+      !part.place && cast<MemRefType>(part.workspace.getType()).getRank() > 2;
   bool isTable = sum.form == SumForm::Table;
   bool isDistance = sum.form == SumForm::Distances;
   SmallVector<unsigned> passing; // dimensions of the workspace
@@ -104,6 +105,9 @@ Value BackwardKernels::sumPart(const CapturePart &part,
     Value number = ownDim ? places[*ownDim] : readPassing(0);
     indices.push_back(number);
     (sum.form == SumForm::Keys ? at.keys : at.queries) = number;
+  } else if (part.place) {
+    Value place = arith::ConstantIndexOp::create(b, loc, *part.place);
+    indices.insert(indices.begin(), toCoordinate(b, loc, place));
   }
   Value read = gather(part.workspace, indices, shape);
   for (auto [dim, place] : llvm::enumerate(places)) {
@@ -183,14 +187,11 @@ void BackwardKernels::buildCaptureGradients(ArrayRef<Value> outputs) {
     sumBlocks(/*isKey=*/false, rowSums);
   if (!hasKeySums)
     sumBlocks(/*isKey=*/true, keySums);
-  for (auto [number, part] : llvm::enumerate(rowSums))
-    if (!part.sum.find(IndexKind::Query))
-      sumQueries(part, "_capture_" + Twine(number));
+  sumQueries();
   for (auto [number, part] : llvm::enumerate(otherSums))
     if (part.sum.form == SumForm::Distances)
       sumDistances(part, "_capture_" + Twine(number));
-    else if (part.sum.form == SumForm::Table)
-      sumTable(part, "_capture_" + Twine(number));
+  sumTables();
   auto all = llvm::to_vector<2>(
       llvm::concat<CapturePart>(rowSums, keySums, otherSums));
   for (unsigned number = 0; number < outputs.size(); ++number) {
@@ -199,7 +200,9 @@ void BackwardKernels::buildCaptureGradients(ArrayRef<Value> outputs) {
       continue;
     SmallVector<CapturePart, 2> own =
         llvm::filter_to_vector<2>(all, [&](const CapturePart &part) {
-          return op.getGradientNumber(part.sum.capture) == number;
+          // Some sums are those of another part, too.
+          bool hasSums = part.workspace || part.sum.form == SumForm::Pairs;
+          return hasSums && op.getGradientNumber(part.sum.capture) == number;
         });
     int64_t capture = (*op.getGradCaptures())[number];
     std::string suffix = ("_d_c" + Twine(capture)).str();

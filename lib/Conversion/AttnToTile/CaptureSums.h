@@ -28,6 +28,7 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTURESUMS_H
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTURESUMS_H
 
+#include "ClampedDistance.h"
 #include "PositionDigits.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
@@ -70,6 +71,16 @@ struct CaptureSum {
 
 /// The additions of a pullback, or why one of them has no form.
 FailureOr<SmallVector<CaptureSum>> matchCaptureSums(AttentionBackwardOp op);
+
+/// A query or a key over a constant.
+struct PositionQuotient {
+  bool isKey;
+  int64_t divisor;
+};
+
+/// What numbers the elements of a table, where it is one of these.
+std::optional<ClampedDistance> findElementDistance(const CaptureSum &sum);
+std::optional<PositionQuotient> findElementQuotient(const CaptureSum &sum);
 
 } // namespace attn
 

@@ -10,7 +10,7 @@
 // Where nothing is known of the indices, a block of scores adds what goes back
 // to bins, one for each element, or one for each element and row (`tile.bins`).
 // A table of more elements than there is memory for is cut into chunks, each of
-// which costs all scores once more.
+// which costs all scores once more (CaptureBins.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +29,6 @@
 
 using namespace mlir;
 using namespace attn;
-
-/// The number of the query among the arguments of a pullback; that of the key
-/// follows.
-static constexpr unsigned firstPosition = 4;
 
 SmallVector<Value> BackwardKernels::getTableSizes(const CaptureSum &sum) {
   return llvm::map_to_vector(sum.getTableDims(), [&](unsigned dim) -> Value {
@@ -82,83 +78,12 @@ Value BackwardKernels::readElement(OpBuilder &outer, const Step &step,
   return element;
 }
 
-/// How many bins a plan for a GPU has memory for beside its tiles, up to
-/// `most`.
-int64_t BackwardKernels::countBins(PlanAttr plan, bool hasRows, int64_t most) {
-  constexpr int64_t step = 8, bytesOfNumber = 4;
-  constexpr int64_t barrierBytes = 4096;
-  int64_t rows = plan.getBlockQ(), warps = plan.getWarps();
-  int64_t bytesOfBin = bytesOfNumber * layout::warpSize * warps;
-  if (hasRows)
-    bytesOfBin *= layout::Fragment{layout::FragmentKind::Acc, rows, 1, warps}
-                      .numRegisters();
-  const TargetInfo &target = plan::getTarget(plan.getTarget());
-  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
-  bool hasPanels = target.hasWarpgroups && elementBytes == 2;
-  auto countBytes = [&](int64_t columns) -> int64_t {
-    int64_t bytes = columns * elementBytes;
-    return hasPanels ? llvm::alignTo(bytes, layout::choosePanelBytes(bytes))
-                     : bytes;
-  };
-  int64_t bytesOfRow = countBytes(paddedDim) + countBytes(paddedValueDim);
-  int64_t left = target.sharedBytesPerBlock - barrierBytes -
-                 (rows + plan.getStages() * plan.getBlockK()) * bytesOfRow;
-  // Some rows of the slot are of no bin.
-  int64_t count = std::max<int64_t>(left, 0) / bytesOfBin / step * step - step;
-  return std::clamp<int64_t>(count, 0, most);
-}
-
-/// A plan in which warps have whole rows, that of the attention or one of fewer
-/// rows, and how many bins it has: all scores are made for each chunk, or for
-/// all chunks together and a few more for each (`isBanded`), and take twice the
-/// time with half of the rows.
-std::pair<PlanAttr, int64_t>
-BackwardKernels::chooseBinPlan(bool hasRows, bool isBanded,
-                               std::optional<int64_t> elements) {
-  // Distances up to 64 to both sides are 129 elements.
-  constexpr int64_t unknown = 64, known = 136, step = 8;
-  constexpr int64_t chunksOfAll = 32; // that take as long as all scores
-  PlanAttr plan = getPlanOfRows();
-  int64_t size = elements.value_or(unknown);
-  int64_t most = std::clamp<int64_t>(llvm::alignTo(size, step), step, known);
-  if (plan.getTarget() == TargetKind::CPU)
-    return {plan, most};
-  bool hasGroups = plan::getTarget(plan.getTarget()).hasWarpgroups;
-  int64_t leastRows = hasGroups ? layout::groupOfWarpsRows : layout::groupRows;
-  // Where none fits, what is placed says so.
-  std::pair<PlanAttr, int64_t> best = {plan, step};
-  int64_t least = std::numeric_limits<int64_t>::max(), cost = 1;
-  for (int64_t rows = plan.getBlockQ(); rows % leastRows == 0;
-       rows /= 2, cost *= 2) {
-    int64_t warps = std::min(plan.getWarps(), rows / layout::groupRows);
-    PlanAttr own =
-        plan.withTiles(rows, plan.getBlockK(), warps, plan.getStages());
-    int64_t bins = countBins(own, hasRows, most);
-    if (bins == 0)
-      continue;
-    int64_t chunks = llvm::divideCeil(size, bins);
-    int64_t time = cost * (isBanded ? chunks + chunksOfAll : chunks);
-    if (time >= least)
-      continue;
-    best = {own, bins};
-    least = time;
-  }
-  return best;
-}
-
 /// Where an element is a quotient of a position by a constant: the positions of
 /// which a chunk has elements.
 BackwardKernels::ShownBox
-BackwardKernels::findShownByQuotient(Value index, Value chunk, int64_t count) {
-  Operation *quotient = index.getDefiningOp();
-  if (!isa_and_present<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(
-          quotient))
-    return {};
-  auto position = dyn_cast<BlockArgument>(quotient->getOperand(0));
-  int64_t divisor = getConstantIntValue(quotient->getOperand(1)).value_or(0);
-  if (!position || position.getArgNumber() < firstPosition || divisor <= 0)
-    return {};
-  bool isKey = position.getArgNumber() > firstPosition;
+BackwardKernels::findShownByQuotient(const PositionQuotient &quotient,
+                                     Value chunk, int64_t count) {
+  auto [isKey, divisor] = quotient;
   Value length = isKey ? keyLength : queryLength;
   Value width = arith::ConstantIndexOp::create(b, loc, count * divisor);
   auto limit = [&](Value number) {
@@ -229,43 +154,26 @@ BackwardKernels::findShownByDistance(const ClampedDistance &distance,
   return shown;
 }
 
-/// The distance that numbers the elements of a table, if one does.
-static std::optional<ClampedDistance> findDistance(const CaptureSum &sum) {
-  SmallVector<unsigned> dims = sum.getTableDims();
-  if (dims.size() != 1)
-    return std::nullopt;
-  Block &pullback = *CaptureAddOp(sum.op)->getBlock();
-  return matchClampedDistance(sum.getIndex(dims.front()),
-                              pullback.getArgument(firstPosition),
-                              pullback.getArgument(firstPosition + 1));
-}
-
 /// The keys and queries of which a chunk has elements: the others need not be
 /// visited.
 BackwardKernels::ShownBox BackwardKernels::findShown(const CaptureSum &sum,
                                                      Value chunk,
                                                      const TableBlock &block) {
-  if (std::optional<ClampedDistance> distance = findDistance(sum))
+  if (std::optional<ClampedDistance> distance = findElementDistance(sum))
     return findShownByDistance(*distance, block,
                                sum.find(IndexKind::Key).has_value());
-  SmallVector<unsigned> dims = sum.getTableDims();
-  if (dims.size() != 1)
-    return {};
-  return findShownByQuotient(sum.getIndex(dims.front()), chunk, block.count);
+  if (std::optional<PositionQuotient> quotient = findElementQuotient(sum))
+    return findShownByQuotient(*quotient, chunk, block.count);
+  return {};
 }
 
 /// Sums by batch entry, head, row or part of all rows, and element.
-Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
-                                   ArrayRef<Value> sizes) {
+void BackwardKernels::sumElements(BinPass &pass) {
   OpBuilder::InsertionGuard guard(b);
-  const CaptureSum &sum = part.sum;
-  bool isKey = sum.find(IndexKind::Key).has_value();
-  bool hasRows = sum.findTableRow().has_value();
-  auto [plan, count] = chooseBinPlan(hasRows, findDistance(sum).has_value(),
-                                     getConstantIntValue(multiplySizes(sizes)));
-  Value width = arith::ConstantIndexOp::create(b, loc, count);
-  Value numElements = multiplySizes(sizes);
-  Value numChunks = ceilDiv(b, loc, numElements, width);
+  const CaptureSum &first = pass.sets.front().parts.front()->sum;
+  bool isKey = first.find(IndexKind::Key).has_value();
+  bool hasRows = first.findTableRow().has_value();
+  PlanAttr plan = pass.plan;
   Value length = isKey ? keyLength : queryLength;
   Value passingLength = isKey ? queryLength : keyLength;
   int64_t rows = plan.getBlockQ();
@@ -276,10 +184,20 @@ Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
   Value numStored =
       hasRows ? length
               : b.createOrFold<arith::MulIOp>(loc, numBlocks, partsOfBlock);
-  Value stored = allocate(f32, {batches, heads, numStored, numElements});
+  Value numChunks = c1;
+  for (BinSet &set : pass.sets) {
+    set.sizes = getTableSizes(set.parts.front()->sum);
+    Value numElements = multiplySizes(set.sizes);
+    Value width = arith::ConstantIndexOp::create(b, loc, set.count);
+    Value own = ceilDiv(b, loc, numElements, width);
+    numChunks = numChunks == c1
+                    ? own
+                    : b.createOrFold<arith::MaxSIOp>(loc, numChunks, own);
+    set.sums = allocate(f32, {batches, heads, numStored, numElements});
+  }
   Value numSteps = ceilDiv(b, loc, passingLength, blockColumns);
   tile::KernelOp kernel = beginKernel(
-      suffix + "_elements",
+      pass.sets.front().suffix + "_elements",
       ValueRange{batches, heads,
                  b.createOrFold<arith::MulIOp>(loc, numBlocks, numChunks)},
       plan);
@@ -287,57 +205,62 @@ Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
   SmallVector<Value> at = splitNumber(block.number, {numBlocks, numChunks});
   block.number = at[0];
   block.first = arith::MulIOp::create(b, loc, block.number, height);
-  Value firstElement = arith::MulIOp::create(b, loc, at[1], width);
   Value own = coordinates(block.first, rows, 0);
   Factors lhs = loadFactors(block, isKey, block.first, rows);
   RowNumbers numbers;
   if (!isKey)
     numbers = readRowNumbers(block, own);
-  SmallVector<int64_t> shape = {count};
-  if (hasRows)
-    shape.insert(shape.begin(), rows);
-  Value bins = tile::BinsOp::create(b, loc, MemRefType::get(shape, f32));
+  for (BinSet &set : pass.sets) {
+    Value width = arith::ConstantIndexOp::create(b, loc, set.count);
+    set.firstElement = arith::MulIOp::create(b, loc, at[1], width);
+    SmallVector<int64_t> shape = {set.count};
+    if (hasRows)
+      shape.insert(shape.begin(), rows);
+    set.bins = tile::BinsOp::create(b, loc, MemRefType::get(shape, f32));
+  }
   ShownBox shown;
-  if (numChunks != c1)
-    shown = findShown(sum, at[1], {block.first, rows, firstElement, count});
+  if (numChunks != c1 && pass.sets.size() == 1) {
+    const BinSet &set = pass.sets.front();
+    shown = findShown(first, at[1],
+                      {block.first, rows, set.firstElement, set.count});
+  }
   auto loop = scf::ForOp::create(b, loc, c0, numSteps, c1);
 
   OpBuilder outer(loop);
   b.setInsertionPointToStart(loop.getBody());
   Step step = buildPassing(outer, block, isKey, own, lhs, numbers,
                            loop.getInductionVar(), shown);
-  Value added = buildAdditions(outer, step, part)[0];
-  Value number = readElement(outer, step, sum, sizes);
-  if (numChunks != c1)
-    number = arith::SubIOp::create(
-        b, loc, number,
-        broadcast(toCoordinate(b, loc, firstElement), number.getType()));
-  tile::ScatterAddOp::create(b, loc, added, bins, number);
+  for (const BinSet &set : pass.sets)
+    for (const CapturePart *part : set.parts) {
+      Value added = buildAddition(outer, step, *part);
+      Value number = readElement(outer, step, part->sum, set.sizes);
+      if (numChunks != c1)
+        number = arith::SubIOp::create(
+            b, loc, number,
+            broadcast(toCoordinate(b, loc, set.firstElement),
+                      number.getType()));
+      tile::ScatterAddOp::create(b, loc, added, set.bins, number);
+    }
 
   b.setInsertionPointAfter(loop);
   Value firstStored =
       hasRows ? block.first
               : arith::MulIOp::create(b, loc, block.number, partsOfBlock)
                     .getResult();
-  tile::StoreBinsOp::create(
-      b, loc, bins, stored,
-      ValueRange{block.batch, block.head, firstStored, firstElement});
-  return stored;
+  for (const BinSet &set : pass.sets)
+    tile::StoreBinsOp::create(
+        b, loc, set.bins, set.sums,
+        ValueRange{block.batch, block.head, firstStored, set.firstElement});
 }
 
-void BackwardKernels::sumTable(CapturePart &part, const Twine &suffix) {
+/// Sums by batch entry, head and element of those by part of all rows.
+Value BackwardKernels::sumPartsOfRows(const BinSet &set) {
   OpBuilder::InsertionGuard guard(b);
-  SmallVector<Value> sizes = getTableSizes(part.sum);
-  Value stored = sumElements(part, suffix, sizes);
-  if (part.sum.findTableRow()) {
-    part.workspace = stored;
-    return;
-  }
-  Value numElements = multiplySizes(sizes);
-  part.workspace = allocate(f32, {batches, heads, numElements});
-  Value numParts = b.createOrFold<memref::DimOp>(loc, stored, 2);
+  Value numElements = multiplySizes(set.sizes);
+  Value total = allocate(f32, {batches, heads, numElements});
+  Value numParts = b.createOrFold<memref::DimOp>(loc, set.sums, 2);
   tile::KernelOp kernel = beginKernel(
-      suffix + "_table",
+      set.suffix + "_table",
       ValueRange{batches, heads, ceilDiv(b, loc, numElements, blockRows)});
   BlockNumbers block = readNumbers(kernel);
   Value elements = coordinates(block.first, numRows, 0);
@@ -347,12 +270,24 @@ void BackwardKernels::sumTable(CapturePart &part, const Twine &suffix) {
       beginLoop(c0, ceilDiv(b, loc, numParts, blockColumns), zero);
   Value first =
       arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
-  Value read = gather(stored,
+  Value read = gather(set.sums,
                       {block.batch32, block.head32,
                        coordinates(first, numColumns, 1), elements},
                       shape);
   endLoop(loop, arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], read)
                     .getResult());
-  tile::StoreOp::create(b, loc, sumColumns(loop.getResult(0)), part.workspace,
+  tile::StoreOp::create(b, loc, sumColumns(loop.getResult(0)), total,
                         ValueRange{block.batch, block.head, block.first});
+  return total;
+}
+
+void BackwardKernels::sumTables() {
+  for (BinPass &pass : planBinPasses()) {
+    sumElements(pass);
+    for (BinSet &set : pass.sets) {
+      CapturePart &first = *set.parts.front();
+      first.workspace =
+          first.sum.findTableRow() ? set.sums : sumPartsOfRows(set);
+    }
+  }
 }

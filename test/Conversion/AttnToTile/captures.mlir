@@ -3,12 +3,12 @@
 // RUN: attn-opt %s --split-input-file --attn-recompute --convert-attn-to-tile | FileCheck %s
 
 // A slope per head and a number: the keys of a query are summed in one kernel
-// for both, then the queries, then batch entries, and heads for the number.
+// for both, then the queries in another, then batch entries, and heads for the
+// number.
 // CHECK-LABEL: func.func @numbers(
 // CHECK: tile.kernel @numbers_d_query
 // CHECK-NOT: tile.kernel @numbers_capture
-// CHECK: %[[A:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?xf32>
-// CHECK: %[[B:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?xf32>
+// CHECK: %[[A:.*]] = memref.alloc(%{{.*}}) : memref<2x2x4x?xf32>
 // CHECK: tile.kernel @numbers_capture_queries
 // CHECK: scf.for {{.*}} -> (vector<8xf32>, vector<8xf32>) {
 // CHECK: %[[Y:.*]] = tile.scores
@@ -19,18 +19,22 @@
 // CHECK: %[[EXCESS:.*]] = arith.subf %[[Y]]
 // CHECK: %[[LIMITED:.*]] = arith.minimumf %[[EXCESS]]
 // CHECK: math.exp %[[LIMITED]]
-// CHECK: tile.store %{{.*}}, %[[A]]
-// CHECK: tile.store %{{.*}}, %[[B]]
-// CHECK: tile.kernel @numbers_capture_0_rows
+// CHECK: tile.store %{{.*}}, %[[A]][%c0,
+// CHECK: tile.store %{{.*}}, %[[A]][%c1,
+// CHECK: %[[SUMS:.*]] = memref.alloc() : memref<2x2x4xf32>
+// CHECK: tile.kernel @numbers_capture_rows
 // CHECK: tile.gather %[[A]]
-// CHECK: tile.kernel @numbers_capture_1_rows
-// CHECK: tile.gather %[[B]]
+// CHECK: tile.store %{{.*}}, %[[SUMS]]
 // CHECK: tile.kernel @numbers_d_c0
 // CHECK: scf.for %{{.*}} = %c0 to %c2
+// CHECK: %[[P:.*]] = arith.index_cast %c0 :
+// CHECK: tile.gather %[[SUMS]][%[[P]],
 // CHECK: tile.store {{.*}} memref<4xf32
 // CHECK: %[[ONE:.*]] = memref.alloc() : memref<1xf32>
 // CHECK: tile.kernel @numbers_d_c1
 // CHECK: scf.for %{{.*}} = %c0 to %c8
+// CHECK: %[[P:.*]] = arith.index_cast %c1 :
+// CHECK: tile.gather %[[SUMS]][%[[P]],
 // CHECK: tile.store {{.*}}, %[[ONE]]
 // CHECK: tile.kernel @numbers_d_c1_number
 // CHECK: %[[N:.*]] = memref.load %[[ONE]]
@@ -629,4 +633,56 @@ func.func @columns(%q: !t, %k: !t, %l: !l, %s: !s, %kinds: tensor<?xi32>) -> !s 
     }
     : (!t, !t, !t, !t, !l, !t, !s, tensor<?xi32>) -> (!t, !t, !t, !s)
   return %r#3 : !s
+}
+
+// -----
+
+// Tables of kinds of pairs: all scores are made once for both, and the reads of
+// one table add to the same bins. Rows of queries have a kernel of their own.
+// CHECK-LABEL: func.func @tables(
+// CHECK: %[[A:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x7xf32>
+// CHECK: %[[B:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x20xf32>
+// CHECK: tile.kernel @tables_capture_0_elements
+// CHECK-DAG: %[[OF_A:.*]] = tile.bins : memref<8xf32>
+// CHECK-DAG: %[[OF_B:.*]] = tile.bins : memref<24xf32>
+// CHECK: scf.for
+// CHECK: tile.scatter_add %{{.*}}, %[[OF_A]][
+// CHECK: tile.scatter_add %{{.*}}, %[[OF_A]][
+// CHECK: tile.scatter_add %{{.*}}, %[[OF_B]][
+// CHECK: tile.store_bins %[[OF_A]], %[[A]]
+// CHECK: tile.store_bins %[[OF_B]], %[[B]]
+// CHECK: tile.kernel @tables_capture_0_table
+// CHECK: tile.kernel @tables_capture_2_table
+// CHECK: tile.kernel @tables_capture_3_elements
+// CHECK: tile.bins : memref<8x8xf32>
+// CHECK: tile.kernel @tables_d_c1
+// CHECK-COUNT-1: tile.gather
+// CHECK-NOT: tile.gather
+// CHECK: tile.kernel @tables_d_c2
+// CHECK: tile.kernel @tables_d_c3
+// CHECK-NOT: tile.kernel
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+!c = tensor<?x?xi32>
+!a = tensor<4x7xf32>
+!b = tensor<20xf32>
+!r = tensor<4x?x5xf32>
+func.func @tables(%q: !t, %k: !t, %l: !l, %c: !c, %a: !a, %b: !b, %r: !r) -> (!a, !b, !r) {
+  %g:6 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%c, %a, %b, %r) {grad_captures = array<i64: 1, 2, 3>, plan = #plan}
+    score(%x: f32, %bb: i32, %h: i32, %i: i32, %j: i32, %tc: !c, %ta: !a, %tb: !b, %tr: !r) {
+      attn.yield %x : f32
+    }
+    pullback(%dy: f32, %x: f32, %bb: i32, %h: i32, %i: i32, %j: i32, %tc: !c, %ta: !a, %tb: !b, %tr: !r) {
+      %one = arith.constant 1 : i32
+      %kind = attn.capture_load %tc[%i, %j] : !c
+      %next = arith.addi %kind, %one : i32
+      attn.capture_add %dy, %ta[%h, %kind] : !a
+      attn.capture_add %x, %ta[%h, %next] : !a
+      attn.capture_add %dy, %tb[%kind] : !b
+      attn.capture_add %dy, %tr[%h, %i, %kind] : !r
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, !c, !a, !b, !r) -> (!t, !t, !t, !a, !b, !r)
+  return %g#3, %g#4, %g#5 : !a, !b, !r
 }

@@ -17,6 +17,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace attn;
@@ -321,7 +322,7 @@ Value attn::tile::expandScalarCode(OpBuilder &inner, Operation *head,
            root ? root : block.getTerminator()->getOperand(0));
 }
 
-/// What `loadElement` builds of an argument that nobody writes.
+/// What `loadElement` builds of an argument.
 static memref::LoadOp matchElement(scf::IfOp op) {
   if (op.getNumResults() != 1 || op.elseBlock() == nullptr)
     return {};
@@ -330,39 +331,58 @@ static memref::LoadOp matchElement(scf::IfOp op) {
       !matchPattern(op.elseYield().getOperand(0), m_Constant()) ||
       !isa<BlockArgument>(load.getMemRef()))
     return {};
-  bool isWritten =
-      llvm::any_of(load.getMemRef().getUsers(), [](Operation *user) {
-        return hasEffect<MemoryEffects::Write>(user);
-      });
-  return isWritten ? memref::LoadOp() : load;
+  return load;
 }
 
-/// Replaces one read of an element by an earlier one.
-static bool shareElement(RewriterBase &rewriter, func::FuncOp function) {
+static bool isWritten(Value memory) {
+  return llvm::any_of(memory.getUsers(), [](Operation *user) {
+    return hasEffect<MemoryEffects::Write>(user);
+  });
+}
+
+/// Replaces reads of elements of what nobody writes by earlier ones: all that
+/// are alike now, as others are alike only when these are.
+static bool shareElements(RewriterBase &rewriter, func::FuncOp function) {
   DominanceInfo dominance(function);
   SmallVector<scf::IfOp> reads;
   function.walk([&](scf::IfOp op) {
     if (matchElement(op))
       reads.push_back(op);
   });
-  for (auto [number, later] : llvm::enumerate(reads))
-    for (scf::IfOp first : ArrayRef(reads).take_front(number)) {
-      memref::LoadOp load = matchElement(first), same = matchElement(later);
-      if (first.getCondition() != later.getCondition() ||
-          load.getMemRef() != same.getMemRef() ||
-          load.getIndices() != same.getIndices() ||
-          !dominance.properlyDominates(first, later))
-        continue;
-      rewriter.replaceOp(later, first);
-      return true;
+  llvm::SmallDenseMap<Value, bool> written;
+  llvm::DenseMap<Value, SmallVector<scf::IfOp>> kept; // by condition
+  bool changes = false;
+  for (scf::IfOp read : reads) {
+    memref::LoadOp load = matchElement(read);
+    Value memory = load.getMemRef();
+    auto [known, isNew] = written.try_emplace(memory, false);
+    if (isNew)
+      known->second = isWritten(memory);
+    if (known->second)
+      continue;
+    SmallVector<scf::IfOp> &others = kept[read.getCondition()];
+    auto *same = llvm::find_if(others, [&](scf::IfOp first) {
+      memref::LoadOp other = matchElement(first);
+      return other.getMemRef() == memory &&
+             other.getIndices() == load.getIndices() &&
+             dominance.properlyDominates(first, read);
+    });
+    if (same == others.end()) {
+      others.push_back(read);
+      continue;
     }
-  return false;
+    rewriter.replaceOp(read, *same);
+    changes = true;
+  }
+  return changes;
 }
 
 void attn::tile::shareScalarCode(RewriterBase &rewriter,
                                  func::FuncOp function) {
   do {
+    // What nobody uses is no place for what others compute later.
+    (void)runRegionDCE(rewriter, function->getRegions());
     DominanceInfo dominance(function);
     eliminateCommonSubExpressions(rewriter, dominance, function);
-  } while (shareElement(rewriter, function));
+  } while (shareElements(rewriter, function));
 }
