@@ -31,6 +31,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace attn;
@@ -280,19 +281,36 @@ MutableArrayRef<BackwardKernels::CapturePart> BackwardKernels::takeKeySums() {
   return keySums;
 }
 
-/// Sums by query, or by key.
+/// Sums by query, or by key, in kernels of as many as there are registers for.
 void BackwardKernels::sumBlocks(bool isKey,
                                 MutableArrayRef<CapturePart> parts) {
-  if (parts.empty())
-    return;
-  OpBuilder::InsertionGuard guard(b);
+  constexpr size_t most = 16;
   allocateSums(isKey, parts);
+  size_t kernels = llvm::divideCeil(parts.size(), most);
+  for (size_t number = 0; number < kernels; ++number) {
+    size_t first = parts.size() * number / kernels;
+    size_t end = parts.size() * (number + 1) / kernels;
+    std::string suffix = isKey ? "_capture_keys" : "_capture_queries";
+    if (number != 0)
+      suffix += std::to_string(number);
+    sumBlocks(isKey, parts.slice(first, end - first), suffix);
+  }
+}
+
+void BackwardKernels::sumBlocks(bool isKey, ArrayRef<CapturePart> parts,
+                                const Twine &suffix) {
+  OpBuilder::InsertionGuard guard(b);
+  PlanAttr plan = getSumPlan(parts.size());
+  llvm::SaveAndRestore columns(numColumns, plan.getBlockK());
+  llvm::SaveAndRestore columnsOfBlock(
+      blockColumns,
+      arith::ConstantIndexOp::create(b, loc, numColumns).getResult());
   Value length = isKey ? keyLength : queryLength;
   Value passingLength = isKey ? queryLength : keyLength;
   Value numBlocks = ceilDiv(b, loc, passingLength, blockColumns);
   tile::KernelOp kernel = beginKernel(
-      isKey ? "_capture_keys" : "_capture_queries",
-      ValueRange{batches, heads, ceilDiv(b, loc, length, blockRows)});
+      suffix, ValueRange{batches, heads, ceilDiv(b, loc, length, blockRows)},
+      plan);
   BlockNumbers block = readNumbers(kernel);
   Value own = coordinates(block.first, numRows, 0);
   Factors lhs = loadFactors(block, isKey, block.first, numRows);

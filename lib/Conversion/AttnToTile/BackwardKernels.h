@@ -153,6 +153,7 @@ private:
   // GradientKernelPlans.cpp
   PlanAttr getQueryPlan();
   PlanAttr getKeyPlan();
+  PlanAttr getSumPlan(size_t numSums);
 
   // BackwardRows.cpp
   int64_t getRowsOfWarp() const;
@@ -212,6 +213,7 @@ private:
   MutableArrayRef<CapturePart> takeRowSums(PlanAttr plan);
   MutableArrayRef<CapturePart> takeKeySums();
   void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
+  void sumBlocks(bool isKey, ArrayRef<CapturePart> parts, const Twine &suffix);
   void sumQueries();
   Value limitNumber(Value number, Value size, Value &exists);
   void buildPairGradient(Value output, const Twine &suffix,

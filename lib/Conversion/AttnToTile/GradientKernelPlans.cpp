@@ -135,6 +135,23 @@ PlanAttr BackwardKernels::getPlanOfRows() {
                         plan.getWarps() / groups, plan.getStages());
 }
 
+/// Of a kernel that has nothing but so many sums of what goes back to captures:
+/// what the pullback computes for each column lives beside all of them. 64
+/// columns spill 1020 bytes with 6 sums and 5400 to 12400 with 12 to 25, none
+/// to 1580 and 600 to 5900 with 32 columns; other tiles of the attention would
+/// be sought for that (d = 64, sm_90a).
+PlanAttr BackwardKernels::getSumPlan(size_t numSums) {
+  constexpr size_t several = 5, many = 9;
+  constexpr int64_t fewColumns = 32, fewestColumns = 16;
+  PlanAttr plan = getPlanOfRows();
+  if (plan.getTarget() == TargetKind::CPU || numSums < several)
+    return plan;
+  int64_t columns =
+      std::min(plan.getBlockK(), numSums < many ? fewColumns : fewestColumns);
+  return plan.withTiles(plan.getBlockQ(), columns, plan.getWarps(),
+                        plan.getStages());
+}
+
 PlanAttr BackwardKernels::getQueryPlan() {
   PlanAttr plan = getPlanOfRows();
   const TargetInfo *target = findTarget(stringifyTargetKind(plan.getTarget()));
