@@ -23,8 +23,22 @@ def _has_symbol(values):
                or isinstance(x, slice) and _has_symbol((x.start, x.stop, x.step)) for x in values)
 
 
-_ASKING = frozenset(("item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__",
-                     "__contains__", "equal", "is_nonzero", "allclose", "data_ptr"))
+# What gives others the memory of a tensor.
+_POINTING = frozenset(("numpy", "__array__", "__dlpack__", "data_ptr", "storage", "untyped_storage"))
+# What looks at elements where nothing is dispatched.
+_LOOKING = frozenset(("tolist", "tensor_split", "_pack_padded_sequence"))
+# What asks for a type, a device or sizes.
+_SHAPING = frozenset(("to", "type_as", "expand_as", "view_as", "reshape_as"))
+_FLAGS = (torch.bool, torch.uint8)  # as indices
+_DEPENDS_ON_DATA = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+
+
+def _tensors(values):
+    """Those that are no Symbols."""
+    found = []
+    for x in torch.utils._pytree.tree_leaves(values):
+        found += [x] if not isinstance(x, slice) else [x.start, x.stop, x.step]
+    return [x for x in found if isinstance(x, torch.Tensor) and not isinstance(x, Symbol)]
 
 
 class Calls(TorchFunctionMode):
@@ -36,7 +50,7 @@ class Calls(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        tracer = self.tracer
+        tracer, name = self.tracer, getattr(function, "__name__", "")
         if function is torch.Tensor.__getitem__:
             if _has_symbol(args):
                 with tracer.reporting("Tensor.__getitem__"):
@@ -45,17 +59,37 @@ class Calls(TorchFunctionMode):
             if _has_symbol([*args, *kwargs.values()]):
                 with tracer.reporting("torch.where"):
                     return _where(tracer, function is torch.Tensor.where, args, kwargs)
-        elif getattr(function, "__name__", "") in _ASKING:
+        elif name in _POINTING:
             tracer.is_repeatable = False
+        elif name in _LOOKING:
+            for tensor in _tensors((args, kwargs)):
+                tracer.reads.add(tensor)
         elif function is torch.tensor and args and not isinstance(args[0], (list, tuple)):
             kwargs = {**kwargs, "device": None}  # a number, wherever it would lie
-        before, tracer.called = tracer.called, resolve_name(function) or getattr(function, "__name__", None)
+        before, mark = (tracer.called, tracer.given), tracer.reads.mark()
+        tracer.called = resolve_name(function) or name
+        tracer.given = _tensors((args[1:] if function is torch.Tensor.new_tensor else args, kwargs))
         try:
             result = function(*args, **kwargs)
         finally:
-            tracer.called = before
+            given, (tracer.called, tracer.given) = tracer.given, before
+        if tracer.captures.is_constant(result):
+            for tensor in given:  # torch.tensor([n, 2]) tells nobody that it reads n
+                if name not in _SHAPING and not tracer.captures.is_constant(tensor):
+                    tracer.reads.add(tensor)
+        elif function is torch.Tensor.__getitem__:
+            tracer.reads.drop(mark, _places(args[1]))
         tracer.steps.add(function, args, kwargs, result)
         return result
+
+
+def _places(index):
+    """The tensors of an index that say which element is taken, but not of what size the
+    result is: a Step reads them again."""
+    items = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(x, slice) and _tensors(x) for x in items):
+        return []
+    return [x for x in items if isinstance(x, torch.Tensor) and x.dtype not in _FLAGS]
 
 
 def _where(tracer, is_method, args, kwargs):
@@ -82,6 +116,10 @@ class Operations(TorchDispatchMode):
         if torch.Tag.nondeterministic_seeded in function.tags:
             self.tracer.is_repeatable = False
             return function(*args, **kwargs)
+        if not _DEPENDS_ON_DATA.isdisjoint(function.tags):
+            for tensor in _read(function, args, tensors):
+                if not self.tracer.captures.is_constant(tensor):
+                    self.tracer.reads.add(tensor, self.tracer.given)
         is_constant = function is torch.ops.aten.lift_fresh.default or \
             all(map(self.tracer.captures.is_constant, tensors))
         if is_constant and not tensors and kwargs.get("device") is not None:
@@ -92,3 +130,10 @@ class Operations(TorchDispatchMode):
         if is_constant:
             self.tracer.captures.make_constant(result)
         return result
+
+
+def _read(function, args, tensors):
+    """Of the tensors those whose elements say what the result is, or how large."""
+    if function is torch.ops.aten.index.Tensor:
+        tensors = [x for x in args[1] if x is not None and x.dtype in _FLAGS]
+    return tensors

@@ -24,6 +24,7 @@ import torch
 from .. import attention as _attention
 from . import forms, likeness, trace, warm
 from .functional import MAX_HEAD_DIM, _ELEMENTS, _autocast, _padded, _padded_run, call
+from .kept import is_known_by
 
 # Of Triton's kernels: how fast they are, or promises that make them faster.
 _OPTIONS = frozenset((
@@ -102,14 +103,13 @@ def flex_attention(
         o, lse = _padded_run(query, key, value, [], score_mod, mask_mod, scale, dict(_NOTHING_ELSE))
     else:
         sizes = *query.shape[:3], key.shape[2]
-        score, mask = trace.regions(score_mod, mask_mod, device=query.device, sizes=sizes)
-        known = seen = None
+        (score, mask), kept = trace.known_regions(score_mod, mask_mod, device=query.device, sizes=sizes)
+        known = variant = None
         if query is given[0] and key is given[1] and value is given[2]:
-            known, _, seen = _warm_key(query, key, value, score_mod, block_mask, scale, enable_gqa)
-        regions = seen and trace.known_regions(seen, device=query.device, sizes=sizes)
-        if seen is not None and regions is None:
+            known, _, variant = _warm_key(query, key, value, score_mod, block_mask, scale, enable_gqa)
+        if (score_mod is not None or mask_mod is not None) and not is_known_by(kept, variant):
             known = None
-        o, lse = _run(query, key, value, scale, score, mask, known, regions)
+        o, lse = _run(query, key, value, scale, score, mask, known, kept)
     if return_aux is not None:
         output = getattr(torch.nn.attention.flex_attention, "AuxOutput", _Aux)
         return o, output(lse=lse if return_aux.lse else None, max_scores=None)
@@ -117,8 +117,8 @@ def flex_attention(
 
 
 def _warm_key(query, key, value, score_mod, block_mask, scale, enable_gqa):
-    """(the key of this call or None, the tensors that its functions reach, what these are
-    like), see warm.py."""
+    """(the key of this call or None, the tensors that its functions reach, the KeptRegions
+    that are a part of the key), see warm.py."""
     mask_mod = token = None
     if block_mask is not None:
         looked_at = _seen(block_mask)
@@ -128,8 +128,12 @@ def _warm_key(query, key, value, score_mod, block_mask, scale, enable_gqa):
     if score_mod is None and mask_mod is None:
         return warm.key(query, key, value, "flex", scale, bool(enable_gqa)), None, None
     seen, leaves = likeness.find((score_mod, mask_mod))
-    return seen and warm.key(query, key, value, "flex", scale, bool(enable_gqa), seen, token,
-                             torch.get_default_dtype()), leaves, seen
+    found, variant = seen and warm.key(query, key, value, "flex", scale, bool(enable_gqa), seen, token,
+                                       torch.get_default_dtype()), None
+    if found is not None and seen.has_reads:
+        variant = trace.variant(seen, leaves, device=query.device, sizes=(*query.shape[:3], *key.shape[2:3]))
+        found = variant and warm.narrower(found, variant)
+    return found, leaves, variant
 
 
 def _run(query, key, value, scale, score, mask, known, regions):

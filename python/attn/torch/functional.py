@@ -13,6 +13,7 @@ import math
 import torch
 
 from . import forms, kernels, likeness, ops, programs, trace, warm
+from .kept import is_known_by
 
 _ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 MAX_HEAD_DIM = 256
@@ -107,10 +108,10 @@ def attention(
     a GPU also with other lengths, where another plan is meant for these.
     Raises TypeError or ValueError for arguments that do not fit.
     """
-    key = seen = None
+    key = variant = None
     if (sink is None and dropout_p == 0 and kv_lens is None and cu_seqlens_q is None and cu_seqlens_k is None
             and not torch.compiler.is_dynamo_compiling()):
-        key, leaves, seen = _warm_key(
+        key, leaves, variant = _warm_key(
             q, k, v, score, mask, (type(causal), causal, window, softcap, alibi, scale, layout, deterministic))
         results = key and warm.attend(key, q, k, v, (), leaves)
         if results is not None:
@@ -142,7 +143,7 @@ def attention(
             raise ValueError("got kv_lens and cu_seqlens: the latter say how many keys there are")
         operands.append(_integers("kv_lens", kv_lens, q.device, q.shape[0]))
     choices["packed"] = _offsets(cu_seqlens_q, cu_seqlens_k, q, operands)
-    o, lse = _padded_run(q, k, v, operands, score, mask, scale, choices, key, layout == "bshd", seen)
+    o, lse = _padded_run(q, k, v, operands, score, mask, scale, choices, key, layout == "bshd", variant)
     if is_packed:
         o, lse = o.squeeze(0).transpose(0, 1), lse.squeeze(0)
     elif layout == "bshd":
@@ -151,12 +152,24 @@ def attention(
 
 
 def _warm_key(q, k, v, score, mask, rest):
-    """(the key of this call or None, the tensors that the functions reach, what these are
-    like), see warm.py."""
+    """(the key of this call or None, the tensors that the functions reach, the KeptRegions
+    that are a part of the key), see warm.py."""
     if score is None and mask is None:
         return warm.key(q, k, v, "attention", rest), None, None
     seen, leaves = likeness.find((score, mask))
-    return seen and warm.key(q, k, v, "attention", rest, seen, torch.get_default_dtype()), leaves, seen
+    found, variant = seen and warm.key(q, k, v, "attention", rest, seen, torch.get_default_dtype()), None
+    if found is not None and seen.has_reads:
+        variant = trace.variant(
+            seen, leaves, programs.NAMES, device=q.device, sizes=_sizes(q, k, swaps=rest[-2] == "bshd"))
+        found = variant and warm.narrower(found, variant)
+    return found, leaves, variant
+
+
+def _sizes(q, k, swaps=False):
+    """(batch, heads, queries, keys); swaps: q and k are (b, s, h, d)."""
+    if not swaps:
+        return *q.shape[:3], *k.shape[2:3]
+    return *q.shape[:1], *q.shape[2:3], *q.shape[1:2], *k.shape[1:2]
 
 
 def _known(size, first=8, step=8):
@@ -182,7 +195,7 @@ def _known_scale(scale, dim, padded):
     return float(scale)
 
 
-def _padded_run(q, k, v, operands, score, mask, scale, choices, key=None, swaps=False, seen=None):
+def _padded_run(q, k, v, operands, score, mask, scale, choices, key=None, swaps=False, variant=None):
     dim, value_dim = q.shape[3], v.shape[3]
     if dim % 8 or value_dim % 8:
         key = None
@@ -195,12 +208,10 @@ def _padded_run(q, k, v, operands, score, mask, scale, choices, key=None, swaps=
 
         o, lse = subgraphs.attend(q, k, v, operands, score, mask, choices)
     else:
-        lines = regions(score, mask, operands, q, k, choices["packed"])
-        known = seen and trace.known_regions(
-            seen, programs.NAMES, device=q.device, sizes=(*q.shape[:3], k.shape[2]))
-        if seen is not None and known is None:
+        lines, kept = regions(score, mask, operands, q, k, choices["packed"])
+        if (score is not None or mask is not None) and not is_known_by(kept, variant):
             key = None
-        o, lse = call(_text(**choices, **lines), q, k, v, operands, key, swaps, known)
+        o, lse = call(_text(**choices, **lines), q, k, v, operands, key, swaps, kept)
     return (o if o.shape[3] == value_dim else o[..., :value_dim]), lse
 
 
@@ -365,20 +376,22 @@ def _offsets(cu_seqlens_q, cu_seqlens_k, q, operands):
 
 
 def regions(score, mask, operands, q, k, packed):
-    """The fields of programs.Choice that say what these functions are; what they capture
-    goes to the end of `operands`."""
-    sizes = (*q.shape[:3], k.shape[2])
+    """(the fields of programs.Choice that say what these functions are, the KeptRegions that
+    say it or None); what they capture goes to the end of `operands`."""
+    sizes = _sizes(q, k)
     if packed or not all(isinstance(size, int) for size in sizes):
         sizes = None  # of documents, or of lengths that torch.compile leaves open
     if score is None and mask is None:
-        return dict(score=None, mask=None, captures=())
+        return dict(score=None, mask=None, captures=()), None
     lines, captures = [], {}
-    for region in trace.regions(score, mask, programs.NAMES, device=q.device, sizes=sizes):
+    found, kept = trace.known_regions(score, mask, programs.NAMES, device=q.device, sizes=sizes)
+    for region in found:
         lines.append(None if region is None else region.lines)
         if region is not None:
             captures.update((name, (type, tensor)) for name, type, tensor in region.captures)
     operands += [tensor for _, tensor in captures.values()]
-    return dict(score=lines[0], mask=lines[1], captures=tuple((name, type) for name, (type, _) in captures.items()))
+    captures = tuple((name, type) for name, (type, _) in captures.items())
+    return dict(score=lines[0], mask=lines[1], captures=captures), kept
 
 
 def _padded(x):

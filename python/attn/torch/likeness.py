@@ -26,10 +26,11 @@ _known = {}  # by the ids of code objects, which Likenesses keep: those of such 
 
 
 class Likeness(Token):
-    """What functions of one key have in common; `made` is for what was made of them."""
+    """What functions of one key have in common; `made` is for what was made of them, which
+    has_reads tells to depend on what tensors hold."""
 
     def __init__(self, functions):
-        self.made = {}
+        self.made, self.has_reads = {}, False
         self.codes = [getattr(function, "__code__", None) for function in functions]
         parts = _Parts()
         self._checks = [parts.of(function) for function in functions]

@@ -106,11 +106,10 @@ _EXACT = 2**22
 class Writer(expression.Lines):
     """The code of a region; what is written twice is one value."""
 
-    def __init__(self):
+    def __init__(self, reads=None):
         super().__init__()
-        self._known = {}
+        self._known, self._reads = {}, reads
         self.is_wide = False  # narrower ranges of positions might make it shorter
-        self.is_repeatable = True  # no captured number is part of the lines
 
     def add(self, operation, type):
         if operation not in self._known:
@@ -297,7 +296,8 @@ class Writer(expression.Lines):
         tensor = getattr(x, "scalar", None)
         if tensor is None:
             return x
-        self.is_repeatable = False
+        if self._reads is not None:
+            self._reads.add(tensor)
         return tensor.item()
 
     def absolute(self, x, dtype):

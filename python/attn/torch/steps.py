@@ -33,6 +33,13 @@ def _state():
             torch.is_autocast_enabled("cuda"))
 
 
+def source(number, leaves, made):
+    """A leaf by its number, what a Step makes of leaves, or the tensor itself."""
+    if isinstance(number, int):
+        return leaves[number]
+    return number.make(leaves, made) if isinstance(number, Step) else number
+
+
 class Step:
     """One call of a function of PyTorch, or one of its results."""
 
@@ -43,8 +50,8 @@ class Step:
         """The tensor, of these leaves; `made` has what other steps made of them."""
         if self not in made:
             flat = list(self._flat)
-            for position, source in self._sources:
-                flat[position] = leaves[source] if isinstance(source, int) else source.make(leaves, made)
+            for position, number in self._sources:
+                flat[position] = source(number, leaves, made)
             args, kwargs = tree_unflatten(flat, self._spec)
             made[self] = self._function(*args, **kwargs)
         return made[self]
@@ -66,11 +73,14 @@ class Steps:
     def __init__(self):
         self._calls, self._steps = [], {}
         self._state, self._is_in_order = _state(), True  # nothing is written to, and no state is set
+        self.has_written = False
 
     def add(self, function, args, kwargs, result):
         several = result if isinstance(result, (tuple, list)) else [result]
         is_set = getattr(function, "__name__", "") == "_set_grad_enabled"
-        if _writes(function, kwargs) or is_set or self._state != _state():
+        writes = _writes(function, kwargs)
+        self.has_written = self.has_written or writes
+        if writes or is_set or self._state != _state():
             self._is_in_order = False
         elif any(isinstance(x, torch.Tensor) for x in several):
             self._calls.append((function, args, kwargs, result))
@@ -94,16 +104,23 @@ class Steps:
             flat, spec = tree_flatten((args, kwargs))
             sources = []
             for position, x in enumerate(flat):
+                if isinstance(x, slice):
+                    flat[position] = _of_numbers(x)
                 if not isinstance(x, torch.Tensor):
                     continue
-                source = next((number for number, leaf in enumerate(leaves) if leaf is x), None)
-                if source is None and is_constant(x):
+                number = next((number for number, leaf in enumerate(leaves) if leaf is x), None)
+                if number is None and is_constant(x):
                     continue
-                if source is None:
-                    source = self.of(x, leaves, is_constant)
-                if source is None:
+                if number is None:
+                    number = self.of(x, leaves, is_constant)
+                if number is None:
                     return None
                 flat[position] = None
-                sources.append((position, source))
+                sources.append((position, number))
             self._steps[id(call)] = Step(function, spec, flat, sources)
         return self._steps[id(call)]
+
+
+def _of_numbers(x):
+    """A slice whose bounds may be tensors, which were read: Reads says of what."""
+    return slice(*(int(bound) if isinstance(bound, torch.Tensor) else bound for bound in (x.start, x.stop, x.step)))

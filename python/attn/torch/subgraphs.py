@@ -198,7 +198,7 @@ def _run(q, k, v, operands, score, mask, keywords):
     from .functional import regions
 
     choice = ast.literal_eval(keywords["choice"])
-    choice.update(regions(score, mask, operands, q, k, choice["packed"]))
+    choice.update(regions(score, mask, operands, q, k, choice["packed"])[0])
     return torch.ops.attn.forward(q, k, v, operands, programs.text(programs.Choice(**choice)))
 
 

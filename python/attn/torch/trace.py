@@ -20,14 +20,13 @@ to call are better captured, as tensors of no dimensions.
 """
 
 import re
-from typing import List, NamedTuple
 
 import torch
 
 from . import fingerprint, likeness
 from .captures import Region
+from .kept import KeptRegions, Variants
 from .scalars import NAMES
-from .steps import Step
 from .tracer import TraceError, traced  # noqa: F401: who traces catches it
 
 
@@ -52,13 +51,18 @@ def region(function, kind, taken=(), *, device=None, shared=None, sizes=None):
         return [tracer], [tracer.region(element, taken, shared)]
     if shared is not None:
         return _narrowed(trace, sizes)[1][0]
-    return _remembered((function,), (kind, tuple(taken), device), sizes, trace)[0]
+    return _remembered((function,), (kind, tuple(taken), device), sizes, trace)[0][0]
 
 
 def regions(score_mod, mask_mod, taken=(), *, device=None, sizes=None):
     """(score, mask): the Regions of both, None where there is nothing to do. A score
     that is -inf under a condition on positions, as in torch.where(q >= k, score, -inf),
     becomes a score and a mask, which says what kernels need not compute."""
+    return known_regions(score_mod, mask_mod, taken, device=device, sizes=sizes)[0]
+
+
+def known_regions(score_mod, mask_mod, taken=(), *, device=None, sizes=None):
+    """(regions(), the KeptRegions that give them to calls like this one or None)."""
     def trace(sizes):
         tracers, score, mask, hidden = [], None, None, None
         if score_mod is not None:
@@ -79,7 +83,8 @@ def regions(score_mod, mask_mod, taken=(), *, device=None, sizes=None):
         if mask is not None and hidden is not None:
             return tracers, [score, _both(hidden, mask)]
         return tracers, [score, mask if hidden is None else hidden]
-    return tuple(_remembered((score_mod, mask_mod), ("both", tuple(taken), device), sizes, trace))
+    found, kept = _remembered((score_mod, mask_mod), ("both", tuple(taken), device), sizes, trace)
+    return tuple(found), kept
 
 
 def _narrowed(trace, sizes):
@@ -91,8 +96,8 @@ def _narrowed(trace, sizes):
     return tracers, found, False
 
 
-# What functions became, by their fingerprints: regions without tensors, or _WIDE
-# where the key has to have the sizes, too.
+# What functions became, by their fingerprints: Variants, or _WIDE where the key has to
+# have the sizes, too.
 _KNOWN, _WIDE, _MAX_KNOWN = {}, object(), 1024
 
 
@@ -101,113 +106,52 @@ def _state(key):
 
 
 def _remembered(functions, key, sizes, trace):
-    """The regions that trace(sizes) makes of the functions; known ones get their tensors
-    from the functions."""
+    """(the regions that trace(sizes) makes of the functions, the KeptRegions of them or None);
+    known ones get their tensors from the functions."""
     state = _state(key)
     seen, leaves = likeness.find(functions)
-    kept = seen and seen.made.get((state, sizes))
-    if kept is not None:
-        return kept.filled(leaves)
+    variants = seen and seen.made.get((state, sizes))
+    kept = variants and variants.of(leaves)
+    if kept:
+        return kept.filled(leaves), kept
     walk = fingerprint.Walk()
     try:
         key = (*state, tuple(map(walk.key, functions)))
-        known = _KNOWN.get(key)
-        is_sized = known is _WIDE
+        variants = _KNOWN.get(key)
+        is_sized = variants is _WIDE
         if is_sized:
             key = key, sizes
-            known = _KNOWN.get(key)
+            variants = _KNOWN.get(key)
     except (fingerprint.Unknown, TypeError, ValueError):  # or what is empty, or cannot be hashed
-        return _narrowed(trace, sizes)[1]
-    found = None
-    if known is None:
+        return _narrowed(trace, sizes)[1], None
+    kept, found = variants and variants.of(walk.leaves), None
+    if not kept:
         tracers, found, is_wide = _narrowed(trace, sizes)
         if len(_KNOWN) >= _MAX_KNOWN:
             _KNOWN.clear()
         if is_wide and not is_sized:
             _KNOWN[key] = _WIDE
             key = key, sizes
-        if not all(tracer.is_repeatable and tracer.writer.is_repeatable for tracer in tracers):
-            return found
-        kept = [one and _Kept.of(one, walk.leaves, tracers) for one in found]
-        if not all(one is None or isinstance(one, _Kept) for one in kept):
-            return found
-        known = _KNOWN[key] = KeptRegions(kept, walk.leaves)
+        kept = KeptRegions.of(found, walk.leaves, tracers)
+        if kept is None:
+            return found, None
+        variants = _KNOWN.setdefault(key, Variants())
+        variants.add(kept)
     seen = likeness.learn(functions, walk.leaves)
     if seen is not None:
         if len(seen.made) >= _MAX_SIZES:
             seen.made.clear()
-        seen.made[state, sizes] = known
-    return known.filled(walk.leaves) if found is None else found
+        seen.made[state, sizes] = variants
+        seen.has_reads = seen.has_reads or variants.has_reads
+    return (kept.filled(walk.leaves) if found is None else found), kept
 
 
 _MAX_SIZES = 64  # for each of which functions of one likeness are kept
-
-
-def known_regions(seen, taken=(), *, device=None, sizes=None):
-    """The KeptRegions of a Likeness of (score_mod, mask_mod), or None: what regions() gives
-    for functions like these, but for the tensors."""
-    return seen.made.get((_state(("both", tuple(taken), device)), sizes))
-
-
-class KeptRegions:
-    """What functions became, without their tensors."""
-
-    def __init__(self, kept, leaves):
-        self._kept, self._makers, names = kept, [], set()
-        for one in kept:
-            for name, _, number, maker in one.captures if one else ():
-                if name not in names:
-                    names.add(name)
-                    source = _source(number, leaves, {})
-                    self._makers.append((number, None if maker(source) is source else maker))
-
-    def filled(self, leaves):
-        """The regions, with the tensors that these functions reach."""
-        made = {}
-        return [one and one.filled(leaves, made) for one in self._kept]
-
-    def tensors(self, leaves):
-        """Those that the regions capture, each name once."""
-        made = {}
-        sources = [(_source(number, leaves, made), maker) for number, maker in self._makers]
-        return [source if maker is None else maker(source) for source, maker in sources]
-
-
-def _source(number, leaves, made):
-    """A leaf by its number, what a Step makes of leaves, or the tensor itself."""
-    if isinstance(number, int):
-        return leaves[number]
-    return number.make(leaves, made) if isinstance(number, Step) else number
-
-
-class _Kept(NamedTuple):
-    """A Region whose tensors are the function's: (name, type, number of the leaf, the Step
-    that makes it of leaves, or the tensor that the function always makes, maker)."""
-
-    lines: str
-    captures: List[tuple]
-
-    @staticmethod
-    def of(region, leaves, tracers):
-        """None, where a tensor is neither; False is no region."""
-        captures = []
-        for (name, type, _), source, maker in zip(region.captures, region.sources, region.makers):
-            number = next((number for number, leaf in enumerate(leaves) if leaf is source), None)
-            if number is None and any(tracer.captures.is_constant(source) for tracer in tracers):
-                number = source
-            if number is None:
-                steps = (tracer.steps.of(source, leaves, tracer.captures.is_constant) for tracer in tracers)
-                number = next((step for step in steps if step is not None), None)
-            if number is None:
-                return False
-            captures.append((name, type, number, maker))
-        return _Kept(region.lines, captures)
-
-    def filled(self, leaves, made):
-        sources = [_source(number, leaves, made) for _, _, number, _ in self.captures]
-        captures = [(name, type, maker(source))
-                    for (name, type, _, maker), source in zip(self.captures, sources)]
-        return Region(self.lines, captures, sources, [maker for *_, maker in self.captures])
+def variant(seen, leaves, taken=(), *, device=None, sizes=None):
+    """Of a Likeness of (score_mod, mask_mod), the KeptRegions that serve these tensors, or
+    None: regions() gives the same, but for the tensors."""
+    variants = seen.made.get((_state(("both", tuple(taken), device)), sizes))
+    return variants and variants.of(leaves)
 
 
 def _joined(several):

@@ -25,6 +25,7 @@ from .._capi import AttnError
 from . import aten, symbols
 from .calls import Calls, Operations
 from .captures import POSITIONS, Captures
+from .reads import Reads
 from .scalars import Value, Writer
 from .steps import Steps
 from .symbols import Symbol
@@ -93,11 +94,13 @@ class Tracer:
     def __init__(self, function, kind, device):
         self.function, self.kind = function, kind
         self.what = kind + "_mod"
-        self.writer = Writer()
+        self.reads = Reads()
+        self.writer = Writer(self.reads)
         self.captures = Captures(self, device)
-        self.is_repeatable = True  # nothing was asked for its elements
+        self.is_repeatable = True  # nothing was drawn, or looked at where it lies
         self.steps = Steps()  # by which the function made tensors of others
         self.called = None  # what the function called last
+        self.given = ()  # the tensors of that call
 
     def arguments(self, sizes=None):
         self.sizes, self.positions = sizes, {}

@@ -108,6 +108,11 @@ def key(q, k, v, *rest):
         return None
 
 
+def narrower(key, token):
+    """A key, for those calls of it alone that the token is of."""
+    return (*key[:-1], (*key[-1], token))
+
+
 def program_key(program, q, k, v, operands):
     """The key of a program on these tensors, or None."""
     if not operands:
