@@ -362,6 +362,23 @@ def test_tensors_that_a_function_makes_are_made_again(monkeypatch):
     assert any(torch.equal(x, pages.flip(0) * 2) for x in captures)
 
 
+@pytest.mark.parametrize("is_made", [False, True])
+@pytest.mark.parametrize("count", [5, 20])
+def test_lists_that_are_searched_are_made_again(monkeypatch, count, is_made):
+    """torch.isin sorts a long list, inside of PyTorch."""
+    def make(chosen):
+        numbers = chosen.tolist()
+        if is_made:
+            return lambda s, b, h, q, k: torch.where(torch.isin(k, torch.tensor(numbers)), s * 2, s + q)
+        return lambda s, b, h, q, k: torch.where(torch.isin(k, chosen), s * 2, s + q)
+    lists = [torch.randperm(60)[:count] for _ in range(2)]
+    found, calls = retraced(monkeypatch, make, *((chosen,) for chosen in (*lists, *lists)))
+    assert calls == (2 if is_made else 1)  # of two lists
+    for captures, chosen in zip(found, (*lists, *lists), strict=True):
+        assert all(sorted(x.flatten().tolist()) == sorted(chosen.tolist()) for x in captures if x.numel() == count)
+        assert len(captures) == (0 if is_made and count < 10 else 2 if count > 10 else 1)
+
+
 @pytest.mark.parametrize("has_gradients", [False, True])
 def test_gradients_that_a_function_stops_stay_stopped(monkeypatch, has_gradients):
     def make(table):

@@ -45,7 +45,7 @@ def traced(function, kind, device, sizes):
     _check_signature(function, kind)
     tracer = Tracer(function, kind, device)
     arguments = tracer.arguments(sizes)
-    with _outside_transforms(), Operations(tracer), Calls(tracer):
+    with _outside_transforms(), tracer.modes():
         result = function(*arguments)
     return tracer, tracer.result(result)
 
@@ -101,6 +101,12 @@ class Tracer:
         self.steps = Steps()  # by which the function made tensors of others
         self.called = None  # what the function called last
         self.given = ()  # the tensors of that call
+
+    @contextlib.contextmanager
+    def modes(self):
+        """In which calls of PyTorch are looked at."""
+        with Operations(self), Calls(self):
+            yield
 
     def arguments(self, sizes=None):
         self.sizes, self.positions = sizes, {}

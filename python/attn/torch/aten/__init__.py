@@ -48,7 +48,8 @@ def dispatch(function, args, kwargs):
         in_place = name.endswith("_") and not name.endswith("__") and name[:-1] in HANDLERS
         handler = HANDLERS.get(name[:-1] if in_place else name)
         if handler is None or namespace not in ("aten", "prims", "approx"):
-            return _decomposed(function, args, kwargs)
+            with tracer.modes():  # what it does to other tensors is done as the function would
+                return _decomposed(function, args, kwargs)
         out = kwargs.pop("out", None)
         result = handler(tracer, *_lifted(tracer, list(args)),
                          **{key: _lifted(tracer, value) for key, value in kwargs.items()})
