@@ -396,6 +396,26 @@ def test_gradients_that_a_function_stops_stay_stopped(monkeypatch, has_gradients
     assert not any(x.requires_grad for x in found) and torch.equal(found[2], tables[2] * 2)
 
 
+def test_what_stops_gradients_is_made_again(monkeypatch):
+    """A part of it, whatever the state of later calls."""
+    def make(table):
+        def score(s, b, h, q, k):
+            with torch.no_grad():
+                stopped = table.exp() * 2
+                with torch.enable_grad():
+                    flows = table * 3
+            return s + stopped[k] + flows[q] * table.sin()[h]
+        return score
+    tables = [torch.randn(6, requires_grad=True) for _ in range(3)]
+    found, calls = retraced(monkeypatch, make, *((table,) for table in tables))
+    assert calls == 1
+    for captures, table in zip(found, tables, strict=True):
+        for x, wanted, flows in zip(captures, (table.exp() * 2, table * 3, table.sin()), (False, True, True)):
+            assert torch.equal(x, wanted) and x.requires_grad == flows
+    with torch.no_grad():
+        assert not any(x.requires_grad for *_, x in trace.regions(make(tables[0]), None)[0].captures)
+
+
 def _by_iadd(x):
     x += 1
 

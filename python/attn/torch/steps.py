@@ -11,6 +11,8 @@ offsets[0] or pages.unbind(-1): done again for other tensors, without calling th
 function.
 """
 
+import contextlib
+
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -29,8 +31,7 @@ def _writes(function, kwargs):
 
 def _state():
     """What else a call depends on, which a function may set for a part of itself."""
-    return (torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled("cpu"),
-            torch.is_autocast_enabled("cuda"))
+    return torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")
 
 
 def source(number, leaves, made):
@@ -43,8 +44,9 @@ def source(number, leaves, made):
 class Step:
     """One call of a function of PyTorch, or one of its results."""
 
-    def __init__(self, function, spec, flat, sources):
+    def __init__(self, function, spec, flat, sources, stops):
         self._function, self._spec, self._flat, self._sources = function, spec, flat, sources
+        self._stops = stops  # gradients
 
     def make(self, leaves, made):
         """The tensor, of these leaves; `made` has what other steps made of them."""
@@ -53,7 +55,8 @@ class Step:
             for position, number in self._sources:
                 flat[position] = source(number, leaves, made)
             args, kwargs = tree_unflatten(flat, self._spec)
-            made[self] = self._function(*args, **kwargs)
+            with torch.no_grad() if self._stops else contextlib.nullcontext():
+                made[self] = self._function(*args, **kwargs)
         return made[self]
 
 
@@ -72,18 +75,20 @@ class Steps:
 
     def __init__(self):
         self._calls, self._steps = [], {}
-        self._state, self._is_in_order = _state(), True  # nothing is written to, and no state is set
-        self.has_written = False
+        self._state, self._has_gradients = _state(), torch.is_grad_enabled()
+        # Nothing is written to, and no state is set, but for torch.no_grad() where this can be
+        # told from the state that the function is called in.
+        self._is_in_order, self.has_written = True, False
 
     def add(self, function, args, kwargs, result):
         several = result if isinstance(result, (tuple, list)) else [result]
-        is_set = getattr(function, "__name__", "") == "_set_grad_enabled"
+        is_set = not self._has_gradients and getattr(function, "__name__", "") == "_set_grad_enabled"
         writes = _writes(function, kwargs)
         self.has_written = self.has_written or writes
         if writes or is_set or self._state != _state():
             self._is_in_order = False
         elif any(isinstance(x, torch.Tensor) for x in several):
-            self._calls.append((function, args, kwargs, result))
+            self._calls.append((function, args, kwargs, result, self._has_gradients and not torch.is_grad_enabled()))
 
     def of(self, tensor, leaves, is_constant):
         """The Step that makes a tensor of leaves and of what is_constant knows, or None."""
@@ -100,7 +105,7 @@ class Steps:
 
     def _step(self, call, leaves, is_constant):
         if id(call) not in self._steps:
-            function, args, kwargs, _ = call
+            function, args, kwargs, _, stops = call
             flat, spec = tree_flatten((args, kwargs))
             sources = []
             for position, x in enumerate(flat):
@@ -117,7 +122,7 @@ class Steps:
                     return None
                 flat[position] = None
                 sources.append((position, number))
-            self._steps[id(call)] = Step(function, spec, flat, sources)
+            self._steps[id(call)] = Step(function, spec, flat, sources, stops)
         return self._steps[id(call)]
 
 
