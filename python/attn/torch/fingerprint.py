@@ -7,19 +7,29 @@
 #
 #===----------------------------------------------------------------------===#
 """What a Python function would do with the same arguments, as a key: its code, and all
-that the code can reach by the names in it. Two functions of one key differ in nothing
-but the elements of tensors."""
+that the code can reach by the names in it (members.py). Two functions of one key differ
+in nothing but the elements of tensors."""
 
+import array
+import collections
 import enum
 import functools
-import inspect
+import sys
 import types
 
 import torch
 
+from . import members
+from .members import names_of
+
 _PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout)
-_LIBRARIES = ("torch", "math", "operator", "numpy", "functools", "builtins", "typing", "itertools")
 _MAX_ITEMS, _MAX_DEPTH = 64, 8
+_MAX_NUMBERS = 4096  # of a list that has nothing else
+# What finds names that are not in the code.
+_CONSTANT = (torch._ops.OpOverload, torch._ops.OpOverloadPacket, types.MethodDescriptorType, types.WrapperDescriptorType,
+             types.ClassMethodDescriptorType)
+_REFLECTING = frozenset(("eval", "exec", "globals", "locals", "vars", "__dict__", "__getattribute__", "__import__",
+                         "import_module", "attrgetter", "methodcaller"))
 
 
 class Unknown(Exception):
@@ -33,12 +43,22 @@ def is_plain(value):
 
 def is_itself(value):
     """Whether there is one such object, and nothing in it that changes."""
-    if isinstance(value, (type, enum.Enum, types.BuiltinFunctionType, torch._ops.OpOverload,
-                          torch._ops.OpOverloadPacket)):
+    if isinstance(value, _CONSTANT):
         return True
+    if isinstance(value, types.BuiltinFunctionType):
+        return value.__self__ is None or isinstance(value.__self__, (types.ModuleType, type))
     if isinstance(value, types.ModuleType):
-        return value.__name__.split(".")[0] in _LIBRARIES
-    return isinstance(value, types.FunctionType) and _is_library(value) and not value.__closure__
+        return value.__name__.split(".")[0] in members.LIBRARIES
+    if isinstance(value, type):
+        return members.is_library(value)
+    return isinstance(value, types.FunctionType) and members.is_library(value) and not value.__closure__
+
+
+def is_simple(function):
+    """Whether a function reaches no more than cells, defaults and names of its module."""
+    code = function.__code__
+    return not (function.__dict__ or function.__kwdefaults__ or members.modules_of(code)) \
+        and names_of(code).isdisjoint(_REFLECTING)
 
 
 def tensor_key(x):
@@ -51,8 +71,8 @@ def tensor_key(x):
 class Walk:
     """Keys of several functions; `leaves` are the tensors that they reach."""
 
-    def __init__(self):
-        self.leaves = []
+    def __init__(self, leaves=None):
+        self.leaves = [] if leaves is None else leaves
         self._seen = {}
 
     def key(self, value, names=frozenset(), depth=0):
@@ -84,68 +104,98 @@ class Walk:
         if isinstance(value, functools.partial):
             return "partial", self.key((value.func, value.args, value.keywords), names, depth)
         if isinstance(value, types.FunctionType):
-            return self._function(value, depth)
+            return self._function(value, names, depth)
         if isinstance(value, types.MethodType):
+            if not isinstance(value.__func__, types.FunctionType):
+                raise Unknown
             inside = names | names_of(value.__func__.__code__)
             return "method", self.key(value.__func__, inside, depth), self.key(value.__self__, inside, depth)
-        if isinstance(value, (list, tuple)) and len(value) <= _MAX_ITEMS:
-            return type(value), tuple(self.key(item, names, depth) for item in value)
-        if type(value) is dict and len(value) <= _MAX_ITEMS:
-            return dict, tuple((self.key(k, names, depth), self.key(item, names, depth)) for k, item in value.items())
-        if hasattr(value, "__dict__"):
+        if isinstance(value, types.BuiltinFunctionType):
+            return "of", value.__name__, self.key(value.__self__, names, depth)
+        if isinstance(value, enum.Enum):
+            return "enum", value, self.key(value._value_, names, depth), self.key(type(value), names, depth)
+        if isinstance(value, type):
+            return self._class(value, names, depth)
+        if isinstance(value, range):
+            return "range", value.start, value.stop, value.step
+        if isinstance(value, _numpy_number()):
+            return type(value), value.dtype.str, value.tobytes()
+        if type(value) in _COLLECTIONS or isinstance(value, (list, tuple)):
+            return self._collection(value, names, depth)
+        if members.is_open(type(value)):
             return self._object(value, names, depth)
         raise Unknown
 
-    def _function(self, function, depth):
+    def _collection(self, value, names, depth):
+        kind = type(value)
+        if isinstance(value, (list, tuple)) and len(value) > _MAX_ITEMS:
+            return kind, _numbers(value)
+        if len(value) > _MAX_ITEMS:
+            raise Unknown
+        if kind in (dict, collections.OrderedDict, collections.defaultdict):
+            made = self.key(getattr(value, "default_factory", None), names, depth)
+            return kind, made, tuple((self.key(k, names, depth), self.key(x, names, depth)) for k, x in value.items())
+        items = kind, tuple(self.key(item, names, depth) for item in value)
+        if kind in _COLLECTIONS or members.is_library(kind):
+            return items
+        if not members.is_open(kind, (list, tuple)):
+            raise Unknown
+        return *items, self._object(value, names, depth)
+
+    def _function(self, function, names, depth):
         code = function.__code__
         if is_itself(function):
             return "itself", function
-        names = names_of(code)
+        if "_torchdynamo_orig_callable" in vars(function):  # which torch.compile calls
+            return "compiled", self.key(function._torchdynamo_orig_callable, names, depth)
+        inside = names_of(code)
+        if not inside.isdisjoint(_REFLECTING):
+            raise Unknown
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        reached = [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
-        extra = vars(function)  # __wrapped__ and the like, of decorators
-        parts = [self.key(part, names, depth) for part in (
-            *cells, function.__defaults__, function.__kwdefaults__, extra.get("__wrapped__"), *reached)]
+        modules = members.modules_of(code)
+        if None in modules.values():
+            raise Unknown
+        state = {name: x for name, x in vars(function).items() if name == "__wrapped__" or name in names or name in inside}
+        reached = {name: function.__globals__[name] for name in inside if name in function.__globals__}
+        parts = [self.key(part, inside, depth) for part in (*cells, function.__defaults__, function.__kwdefaults__)]
+        for found in (reached, modules, state):
+            parts.append(tuple((name, self.key(found[name], inside, depth)) for name in sorted(found)))
         return "function", code, tuple(parts)
 
     def _object(self, value, names, depth):
         kind = type(value)
-        if isinstance(value, torch.nn.Module):
-            state = {**vars(value), **value._parameters, **value._buffers, **value._modules}
-        elif hasattr(kind, "__getattr__") or hasattr(kind, "__slots__"):
+        state = members.state_of(value)
+        names, found = members.of_class(kind, members.names_in(value, state, names), state)
+        names = members.names_in(value, state, names)
+        if "__getattr__" in state:  # of a module
             raise Unknown
-        else:
-            state = vars(value)
-        methods = {}
-        queue = [name for name in (*names, "__call__", "forward")]
-        names = set(names)
-        while queue:
-            name = queue.pop()
-            if name in state or name in methods:
-                continue
-            found = inspect.getattr_static(kind, name, None)
-            found = found.fget if isinstance(found, property) else found
-            if isinstance(found, types.FunctionType) and not _is_library(found):
-                methods[name] = found
-                more = names_of(found.__code__) - names
-                names |= more
-                queue += more
-        names = frozenset(names)
         return (kind, tuple((name, self.key(state[name], names, depth)) for name in sorted(names) if name in state),
-                tuple((name, self.key(methods[name], names, depth)) for name in sorted(methods)))
+                self._members(found, names, depth))
+
+    def _class(self, value, names, depth):
+        if type(value) is not type and not members.is_library(type(value)):
+            raise Unknown
+        names, found = members.of_class(value, names)
+        return "class", value, self._members(found, names, depth)
+
+    def _members(self, found, names, depth):
+        return tuple((name, tuple(self.key(part, names, depth) for part in members.functions_of(found[name]) or [found[name]]))
+                     for name in sorted(found))
 
 
-def _is_library(function):
-    return (function.__module__ or "").split(".")[0] in _LIBRARIES
+_COLLECTIONS = (list, tuple, set, frozenset, dict, collections.OrderedDict, collections.defaultdict)
 
 
-@functools.lru_cache(maxsize=4096)
-def names_of(code):
-    """What the code, and code inside of it, calls things, or could with getattr."""
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= names_of(constant)
-        elif isinstance(constant, str):
-            names.add(constant)
-    return frozenset(names)
+def _numbers(value):
+    """The key of many numbers of one type."""
+    kinds = set(map(type, value)) if len(value) <= _MAX_NUMBERS and type(value) in (list, tuple) else ()
+    if kinds == {float}:
+        return float, array.array("d", value).tobytes()
+    if len(kinds) != 1 or not kinds <= {int, bool, str}:
+        raise Unknown
+    return *kinds, tuple(value)
+
+
+def _numpy_number():
+    """The class of NumPy's scalars, where somebody uses NumPy."""
+    return getattr(sys.modules.get("numpy"), "generic", ())

@@ -31,9 +31,9 @@ class Likeness(Token):
 
     def __init__(self, functions):
         self.made, self.has_reads = {}, False
-        self.codes = [getattr(function, "__code__", None) for function in functions]
+        self.codes = list(map(_code, functions))
         parts = _Parts()
-        self._checks = [parts.of(function) for function in functions]
+        self._checks = list(map(parts.whole, functions))
 
     def leaves(self, functions):
         """The tensors that the functions reach, as fingerprint.Walk finds them, or None
@@ -43,14 +43,18 @@ class Likeness(Token):
             for check, function in zip(self._checks, functions):
                 if not check(function, found):
                     return None
-        except (ValueError, fingerprint.Unknown):  # a cell without contents, another kind of tensor
+        except (ValueError, TypeError, fingerprint.Unknown):  # a cell without contents, another kind of tensor
             return None
         return found
 
 
+def _code(function):
+    return getattr(function, "__code__", type(function))
+
+
 def find(functions):
     """(the Likeness of these functions, the tensors that they reach), or (None, None)."""
-    same = _known.get(tuple([id(getattr(function, "__code__", None)) for function in functions]))
+    same = _known.get(tuple([id(_code(function)) for function in functions]))
     for likeness in same or ():
         leaves = likeness.leaves(functions)
         if leaves is not None:
@@ -84,6 +88,15 @@ class _Parts:
 
     def __init__(self):
         self._count, self._leaves, self._within = 0, [], []
+        self._names = frozenset()  # that the code uses in which a value is
+
+    def whole(self, function):
+        leaves = list(self._leaves)
+        try:
+            return self.of(function)
+        except fingerprint.Unknown:  # too much, or a function that calls itself
+            self._count, self._leaves, self._within, self._names = 0, leaves, [], frozenset()
+            return self._walked(function)
 
     def of(self, value):
         self._count += 1
@@ -105,9 +118,9 @@ class _Parts:
     def _compound(self, value):
         if type(value) is types.FunctionType:
             return self._function(value)
-        if type(value) in (list, tuple):
+        if type(value) in (list, tuple) and len(value) <= _MAX_PARTS:
             return _sequence(type(value), [self.of(item) for item in value])
-        raise fingerprint.Unknown
+        return self._walked(value)
 
     def _tensor(self, x):
         fingerprint.tensor_key(x)  # has one
@@ -131,14 +144,23 @@ class _Parts:
             return True
         return check
 
+    def _walked(self, value):
+        """By its key."""
+        key, names = fingerprint.Walk(self._leaves).key(value, self._names), self._names
+        return lambda other, leaves: fingerprint.Walk(leaves).key(other, names) == key
+
     def _function(self, function):
         code, namespace = function.__code__, function.__globals__
-        if "__wrapped__" in function.__dict__:
-            raise fingerprint.Unknown
-        names = fingerprint.names_of(code)
+        if not fingerprint.is_simple(function):
+            return self._walked(function)
+        outer, self._names = self._names, fingerprint.names_of(code)
+        try:
+            return self._like(function, code, namespace, self._names)
+        finally:
+            self._names = outer
+
+    def _like(self, function, code, namespace, names):
         cells = [self.of(cell.cell_contents) for cell in function.__closure__ or ()]
-        if function.__kwdefaults__:
-            raise fingerprint.Unknown
         defaults = self.of(function.__defaults__) if function.__defaults__ else None
         reached = [(name, self.of(namespace[name])) for name in sorted(names) if name in namespace]
         others, present = {name for name in names if name not in namespace}, namespace.keys()
@@ -146,7 +168,7 @@ class _Parts:
         def check(value, leaves):
             if (type(value) is not types.FunctionType or value.__code__ is not code
                     or value.__globals__ is not namespace or value.__kwdefaults__
-                    or "__wrapped__" in value.__dict__ or not present.isdisjoint(others)):
+                    or value.__dict__ or not present.isdisjoint(others)):
                 return False
             if cells:
                 for cell, contents in zip(value.__closure__, cells):
