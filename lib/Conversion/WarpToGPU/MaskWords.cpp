@@ -9,9 +9,9 @@
 //
 // The columns that a lane holds of a row ascend: the first ones are below a
 // limit, the others are not. How many is a few operations per row, and a word
-// with as many ones says it of all of them. So does a word with a one at each
-// multiple of a period from some column on, and one of few truth values that
-// the columns share. Words are joined as the masks are;
+// with as many ones says it of all of them. So does a word with a one at one
+// column, or at each multiple of a period from some column on, and one of few
+// truth values that the columns share. Words are joined as the masks are;
 // ptxas turns the tests of their bits into predicates seven at a time. An
 // element then costs one selection, whatever the mask is made of.
 //
@@ -33,6 +33,8 @@ using namespace attn::warp;
 
 /// Fewer elements do not pay for a word; more do not fit.
 static constexpr size_t leastElements = 8, mostElements = 32;
+/// Of one column the bit takes as long as so many comparisons.
+static constexpr size_t leastOfOne = 16;
 
 /// How far a lane's column is from its first one: two of each eight are its.
 static int64_t laneColumn(size_t number) {
@@ -124,15 +126,38 @@ static Value countColumns(OpBuilder &builder, Location loc, int64_t first,
       arith::TruncIOp::create(builder, loc, builder.getI32Type(), power), -1);
 }
 
+/// The bit of a column, if it is one of the lane's; no bit beyond the word.
+static Value makeColumnBit(OpBuilder &builder, Location loc, Value column,
+                           uint32_t ones) {
+  Integers ints(builder, loc);
+  auto shift = [&](Value value) -> Value {
+    return arith::ShRUIOp::create(builder, loc, value, ints.constant(2));
+  };
+  // 8 p and 8 p + 1 are bits 2 p and 2 p + 1.
+  Value bit = ints.add(shift(column), ints.bitAnd(column, 1));
+  Value word =
+      arith::ShLIOp::create(builder, loc, ints.constant(int32_t(ones)), bit);
+  int64_t others = ~int64_t(4 * mostElements - 1) | 6;
+  Value isOwn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                      ints.bitAnd(column, int32_t(others)),
+                                      ints.constant(0));
+  return arith::SelectOp::create(builder, loc, isOwn, word, ints.constant(0));
+}
+
 std::optional<SmallVector<Value>>
 attn::warp::testColumns(OpBuilder &builder, Location loc,
                         arith::CmpIPredicate predicate,
                         ArrayRef<int64_t> columns, Value limit) {
   using arith::CmpIPredicate;
-  bool hasSign =
-      predicate >= CmpIPredicate::slt && predicate <= CmpIPredicate::sge;
-  if (!hasSign || !areLaneColumns(columns))
+  bool isEquality = predicate <= CmpIPredicate::ne;
+  if (predicate > CmpIPredicate::sge || !areLaneColumns(columns) ||
+      (isEquality && columns.size() < leastOfOne))
     return std::nullopt;
+  if (isEquality) {
+    Value column = Integers(builder, loc).add(limit, -columns.front());
+    return testBits(builder, loc, makeColumnBit(builder, loc, column, 1),
+                    columns.size(), predicate == CmpIPredicate::ne);
+  }
   bool isInclusive =
       predicate == CmpIPredicate::sle || predicate == CmpIPredicate::sgt;
   bool isBelow =
@@ -158,24 +183,6 @@ static size_t countResidues(size_t count, int64_t period) {
   for (size_t number = 0; number < count; ++number)
     residues.insert(laneColumn(number) % period);
   return residues.size();
-}
-
-/// The bit of a column, if it is one of the lane's; no bit beyond the word.
-static Value makeColumnBit(OpBuilder &builder, Location loc, Value column,
-                           uint32_t ones) {
-  Integers ints(builder, loc);
-  auto shift = [&](Value value) -> Value {
-    return arith::ShRUIOp::create(builder, loc, value, ints.constant(2));
-  };
-  // 8 p and 8 p + 1 are bits 2 p and 2 p + 1.
-  Value bit = ints.add(shift(column), ints.bitAnd(column, 1));
-  Value word =
-      arith::ShLIOp::create(builder, loc, ints.constant(int32_t(ones)), bit);
-  int64_t others = ~int64_t(4 * mostElements - 1) | 6;
-  Value isOwn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                      ints.bitAnd(column, int32_t(others)),
-                                      ints.constant(0));
-  return arith::SelectOp::create(builder, loc, isOwn, word, ints.constant(0));
 }
 
 std::optional<SmallVector<Value>>

@@ -23,9 +23,9 @@ bool areLaneColumns(ArrayRef<int64_t> columns);
 /// Tests of the lowest bits of a word, or of their opposites.
 SmallVector<Value> testBits(OpBuilder &builder, Location loc, Value word,
                             size_t count, bool isInverted = false);
-/// column < limit, or another comparison with a sign, for the columns that a
-/// lane has of a row, as tests of the bits of one word; none if they are not
-/// such columns.
+/// column < limit, or another comparison with a sign, or column == limit, for
+/// the columns that a lane has of a row, as tests of the bits of one word; none
+/// if they are not such columns, or too few.
 std::optional<SmallVector<Value>> testColumns(OpBuilder &builder, Location loc,
                                               arith::CmpIPredicate predicate,
                                               ArrayRef<int64_t> columns,

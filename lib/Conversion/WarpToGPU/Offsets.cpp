@@ -235,7 +235,6 @@ attn::warp::compareOffsets(arith::CmpIOp op, ArrayRef<Value> lhs,
     return LLVM::SSubSat::create(builder, loc, first.getType(), first, what);
   };
   arith::CmpIPredicate predicate = op.getPredicate();
-  bool isOrder = predicate >= arith::CmpIPredicate::slt;
   // base + column `ofColumn` limit.
   arith::CmpIPredicate ofColumn = isLeft ? predicate : swapSides(predicate);
   llvm::SmallDenseMap<std::pair<Value, Value>, Value> differences;
@@ -246,16 +245,22 @@ attn::warp::compareOffsets(arith::CmpIOp op, ArrayRef<Value> lhs,
     ArrayRef<int64_t> columns = row.constants;
     SmallVector<int64_t> minusColumns =
         llvm::map_to_vector(columns, [](int64_t column) { return -column; });
+    auto getDifference = [&](Value from, Value what) -> Value {
+      Value &difference = differences[{from, what}];
+      if (!difference)
+        difference = subtract(from, what);
+      return difference;
+    };
     // The columns of a distance of a row to them: from the other side.
-    bool isReversed = isOrder && areLaneColumns(minusColumns);
-    Value from = isReversed ? base : limit, what = isReversed ? limit : base;
-    Value &difference = differences[{from, what}];
-    if (!difference)
-      difference = subtract(from, what);
-    std::optional<SmallVector<Value>> tests =
-        isReversed ? testColumns(builder, loc, swapSides(ofColumn),
-                                 minusColumns, difference)
-                   : testColumns(builder, loc, ofColumn, columns, difference);
+    std::optional<SmallVector<Value>> tests;
+    if (areLaneColumns(minusColumns))
+      tests = testColumns(builder, loc, swapSides(ofColumn), minusColumns,
+                          getDifference(base, limit));
+    Value difference;
+    if (!tests) {
+      difference = getDifference(limit, base);
+      tests = testColumns(builder, loc, ofColumn, columns, difference);
+    }
     if (tests) {
       for (auto [number, test] : llvm::zip_equal(numbers, *tests))
         result[number] = test;

@@ -145,3 +145,65 @@ func.func @each_element(%x: f32, %v: memref<?xi32>, %limit: i32, %o: !out) {
   }
   return
 }
+
+// A key that is one of two numbers of its row, with 16 columns of it in a lane:
+// a word with one bit for each number, and one word for both. Fewer columns are
+// compared one by one.
+!wide = !warp.frag<64x64xf32, acc, 4>
+!wideInt = !warp.frag<64x64xi32, acc, 4>
+!wideMask = !warp.frag<64x64xi1, acc, 4>
+!wideCols = !warp.frag<1x64xi32, acc, 4>
+// CHECK-LABEL: gpu.func @named
+// CHECK: %[[REST:.*]] = llvm.intr.ssub.sat
+// CHECK: %[[BIT:.*]] = arith.shli %c1_i32
+// CHECK: %[[OTHERS:.*]] = arith.andi %[[REST]], %c-122_i32
+// CHECK: %[[OWN:.*]] = arith.cmpi eq, %[[OTHERS]], %c0_i32
+// CHECK: arith.select %[[OWN]], %[[BIT]], %c0_i32
+// CHECK-NOT: arith.ori %{{.*}} : i1
+// CHECK: %[[EITHER:.*]] = arith.ori %{{.*}} : i32
+// CHECK-NEXT: llvm.inline_asm {{.*}}"mov.b32 $0, $1;", "=r,r" %[[EITHER]]
+// CHECK-NOT: arith.ori %{{.*}} : i1
+// CHECK-LABEL: gpu.func @few
+// CHECK-NOT: "mov.b32 $0, $1;"
+// CHECK: gpu.return
+func.func @named(%x: f32, %one: memref<?xi32>, %two: memref<?xi32>, %o: !out) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 64 : i32
+  warp.kernel @named blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %r = warp.coords %base, 0 : !rows
+    %u = warp.gather %one[%r] : memref<?xi32>, (!rows) -> !rows
+    %l = warp.gather %two[%r] : memref<?xi32>, (!rows) -> !rows
+    %c = warp.coords %base, 1 : !wideCols
+    %cb = warp.broadcast %c : !wideCols -> !wideInt
+    %ub = warp.broadcast %u : !rows -> !wideInt
+    %lb = warp.broadcast %l : !rows -> !wideInt
+    %first = arith.cmpi eq, %ub, %cb : !wideInt
+    %second = arith.cmpi eq, %cb, %lb : !wideInt
+    %either = arith.ori %first, %second : !wideMask
+    %zero = arith.constant 0.0 : f32
+    %zeros = warp.splat %zero : !wide
+    %xs = warp.splat %x : !wide
+    %s = warp.select %either, %xs, %zeros : !wideMask, !wide
+    warp.store %s, %o[%i, %i] : !wide, !out
+  }
+  return
+}
+
+func.func @few(%x: f32, %one: memref<?xi32>, %o: !out) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 64 : i32
+  warp.kernel @few blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %r = warp.coords %base, 0 : !rows
+    %u = warp.gather %one[%r] : memref<?xi32>, (!rows) -> !rows
+    %c = warp.coords %base, 1 : !cols
+    %cb = warp.broadcast %c : !cols -> !int
+    %ub = warp.broadcast %u : !rows -> !int
+    %same = arith.cmpi eq, %ub, %cb : !int
+    %zero = arith.constant 0.0 : f32
+    %zeros = warp.splat %zero : !acc
+    %xs = warp.splat %x : !acc
+    %s = warp.select %same, %xs, %zeros : !mask, !acc
+    warp.store %s, %o[%i, %i] : !acc, !out
+  }
+  return
+}
