@@ -36,7 +36,12 @@ _NAMES = {
     "float": "to", "half": "to", "bfloat16": "to", "bool": "to", "int": "to", "long": "to", "double": "to",
     "cuda": "to", "cpu": "to", "contiguous": "same", "clone": "same", "lift_fresh_copy": "same",
     "alias": "same", "_assert_tensor_metadata": "none", "amax": "max", "adjoint": "mT",
+    "special_softmax": "softmax", "special_log_softmax": "log_softmax", "special_logsumexp": "logsumexp",
 }
+# Whose functions have the names that are read here. Others of these names mean other things:
+# torch.masked.softmax has a mask.
+_HOMES = re.compile(r"torch|torch\.(functional|nn\.functional|_tensor|_VF|_ops\.aten|ops\.higher_order)|torch\._C(\.\w+)?"
+                    r"|_operator|math|builtins")
 # What begins and ends a transform of torch.func in a graph.
 _NESTING = re.compile(r"_(?:(\w+)_)?(increment_nesting|decrement_nesting|enter_dual_level|exit_dual_level)")
 _BY_TARGET = {operator.and_: "and", operator.or_: "or", operator.not_: "not"}
@@ -63,7 +68,9 @@ def name(node):
         return ""
     if node.target in _BY_TARGET:
         return _BY_TARGET[node.target]
-    given = written_name(node)
+    given, home = written_name(node), getattr(node.target, "__module__", None)
+    if home is not None and not _HOMES.fullmatch(home):
+        return f"{home}.{given}"
     if given.endswith("_") and not given.endswith("__") and given not in ("and_", "or_", "not_"):
         given = given[:-1]
     return _NAMES.get(given, given)
@@ -83,11 +90,14 @@ def shape(node):
     return tuple(size(each) for each in value(node).shape)
 
 
+_NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}  # which PyTorch takes, too
+
+
 def argument(node, position, keyword, default=None):
     """An argument by position, which may have been written by name."""
     if len(node.args) > position:
         return node.args[position]
-    return node.kwargs.get(keyword, default)
+    return node.kwargs.get(keyword, node.kwargs.get(_NUMPY_NAMES.get(keyword), default))
 
 
 def known(given):

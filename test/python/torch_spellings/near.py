@@ -375,3 +375,31 @@ class weights_that_are_kept(torch.nn.Module):
     def forward(self, q, k, v):
         self.weights = scores_of(q, k).softmax(-1)
         return self.weights @ v
+
+
+@spelling(raised=0)
+def a_softmax_of_torch_masked(q, k, v):
+    """It has a mask."""
+    s = scores_of(q, k)
+    return torch.masked.softmax(s, -1, mask=torch.ones_like(s, dtype=torch.bool).tril()) @ v
+
+
+@torch.compiler.allow_in_graph
+def softmax(scores, dim):
+    """One node of a graph, which computes something else."""
+    return torch.softmax(scores * 2, dim)
+
+
+@torch.compiler.allow_in_graph
+def tanh(scores):
+    return torch.tanh(scores) * 5
+
+
+@spelling(raised=0)
+def a_function_that_is_called_softmax(q, k, v):
+    return softmax(scores_of(q, k), -1) @ v
+
+
+@spelling(reasons="tanh is not an operation")
+def a_function_that_is_called_tanh(q, k, v):
+    return tanh(scores_of(q, k)).softmax(-1) @ v

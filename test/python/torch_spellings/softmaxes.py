@@ -264,3 +264,15 @@ def one_key_head_as_a_long_query(q, k, v):
     s = torch.bmm(q.reshape(b, h * n, d), k[:, 0].mT).view(b, h, n, n) * 0.3
     p = s.softmax(-1).view(b, h * n, n)
     return torch.bmm(p, v[:, 0]).view(b, h, n, d)
+
+
+@spelling()
+def arguments_with_the_names_of_numpy(q, k, v):
+    s = q @ k.mT * 0.3
+    e = torch.exp(s - s.max(axis=-1, keepdims=True).values)
+    return e / e.sum(axis=-1, keepdims=True) @ v
+
+
+@spelling()
+def softmax_of_torch_special(q, k, v):
+    return torch.special.softmax(q @ k.mT * 0.3, -1) @ v
