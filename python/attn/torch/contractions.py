@@ -46,7 +46,7 @@ def spell(graph):
     for node in list(graph.nodes):
         if nodes.name(node) == "mul" and nodes.is_tensor(node) and not nodes.writes_to(node) and len(node.args) == 2:
             for weights, gate in (node.args, node.args[::-1]):
-                if nodes.is_tensor(weights) and softmaxes.as_softmax(softmaxes.behind_moves(weights)) is not None:
+                if nodes.is_tensor(weights) and softmaxes.as_softmax(nodes.Graph(graph), softmaxes.behind_moves(weights)):
                     _spell_gate(graph, node, weights, gate)
                     break
 

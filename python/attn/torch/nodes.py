@@ -162,6 +162,14 @@ class Graph:
         """The writes to the memory of `node` that come before another node."""
         return [write for write in self._all_writes(node) if self.order[write] < self.order[last]]
 
+    def keeps(self, node, reader, at):
+        """Whether `at` may read what `reader` reads of a node: nothing is written to it between its
+        making and the reader, nor from there on."""
+        try:
+            return self.resolve(node, reader) is node and not self.writes(node, reader, at)
+        except Unread:
+            return False
+
     def resolve(self, node, at):
         """The node that holds what `node` holds where `at` reads it."""
         first, end = self.order[node], self.order[at]

@@ -79,7 +79,7 @@ def analyse(graph):
     for node in graph.nodes:
         kind = nodes.name(node)
         is_call = kind in _CALLS
-        if not is_call and not softmaxes.is_softmax(node):
+        if not is_call and not softmaxes.is_softmax(order, node):
             continue
         outline = program = dropin = edge = None
         is_possible = False
@@ -104,10 +104,10 @@ def analyse(graph):
 # ---------------------------------------------------------------------------
 
 
-def _weights(softmax):
+def _weights(graph, softmax):
     """(weights, product, quotient): the product with the values, its factor, and what it is
     divided by; None: nothing."""
-    node, parts = softmax, softmaxes.divided(softmax)
+    node, parts = softmax, softmaxes.divided(graph, softmax)
     if parts is not None and nodes.name(parts[0]) != "exp":  # the product is divided
         output = parts[0]
         for factor in (nodes.product_letters(output) or ())[:2]:
@@ -171,7 +171,7 @@ def _products(softmax):
 
 
 def _of_softmax(graph, softmax):
-    weights, output, quotient = _weights(softmax)
+    weights, output, quotient = _weights(graph, softmax)
     reason = None
     products, unread = _products(softmax if quotient is None else weights)
     for product in products:

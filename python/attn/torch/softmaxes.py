@@ -13,12 +13,12 @@ from . import nodes
 _MAX_STEPS = 12  # from a denominator to the sum in it
 
 
-def is_softmax(node):
+def is_softmax(graph, node):
     """Whether a node is a softmax, of a library or written out, or looks like one."""
-    return nodes.is_tensor(node) and (as_softmax(node) is not None or divided(node) is not None)
+    return nodes.is_tensor(node) and (as_softmax(graph, node) is not None or divided(graph, node) is not None)
 
 
-def as_softmax(node):
+def as_softmax(graph, node):
     """(scores, dim) of a node that is a softmax of scores over one dimension, whatever
     else may come to the same; else None."""
     kind = nodes.name(node)
@@ -26,23 +26,28 @@ def as_softmax(node):
         return nodes.argument(node, 0, "input"), nodes.argument(node, 1, "dim")
     if kind == "exp":
         exponent = node.args[0]
+        if not graph.keeps(exponent, node, node):
+            return None
         if nodes.name(exponent) == "log_softmax":
-            return nodes.argument(exponent, 0, "input"), nodes.argument(exponent, 1, "dim")
+            scores = nodes.argument(exponent, 0, "input")
+            return (scores, nodes.argument(exponent, 1, "dim")) if graph.keeps(scores, exponent, node) else None
         if nodes.name(exponent) == "sub" and _is_plain(exponent):
             scores, rest = exponent.args
-            dim = _reduced_dim(rest, "logsumexp", scores)
-            return None if dim is None else (scores, dim)
+            dim = _reduced_dim(graph, rest, "logsumexp", scores, exponent)
+            return (scores, dim) if dim is not None and graph.keeps(scores, exponent, node) else None
     # What exp_() was of is not there any more.
-    if kind == "div" and _is_plain(node) and nodes.name(node.args[0]) == "exp" and not nodes.writes_to(node.args[0]):
-        dim = _reduced_dim(node.args[1], "sum", node.args[0])
-        return None if dim is None else (node.args[0].args[0], dim)
+    if kind == "div" and _is_plain(node) and nodes.name(node.args[0]) == "exp":
+        exponential, rest = node.args
+        scores, dim = exponential.args[0], _reduced_dim(graph, rest, "sum", exponential, node)
+        if dim is not None and graph.keeps(scores, exponential, node) and graph.keeps(exponential, node, node):
+            return scores, dim
     return None
 
 
-def divided(node):
+def divided(graph, node):
     """(numerator, denominator) of a division by what is made of the sum of exponentials
     that are in the numerator; else None."""
-    if nodes.name(node) != "div" or not _is_plain(node):
+    if nodes.name(node) != "div" or not _is_plain(node) or not graph.keeps(node.args[0], node, node):
         return None
     numerator, denominator = node.args
     exponential = behind_moves(numerator)
@@ -65,14 +70,16 @@ def behind_moves(node):
     return node
 
 
-def _reduced_dim(node, kind, source):
-    """The dimension over which `node` is a reduction of `source` that broadcasts against it."""
-    if not nodes.is_tensor(source) or nodes.shape(node)[-1:] == ():
+def _reduced_dim(graph, node, kind, source, reader):
+    """The dimension over which `node` is a reduction of `source` that broadcasts against it where
+    `reader` reads both."""
+    if not nodes.is_tensor(source) or nodes.shape(node)[-1:] == () or not graph.keeps(node, reader, reader):
         return None
     rank, added = len(nodes.shape(source)), None
     if nodes.name(node) == "unsqueeze":
-        added, node = nodes.argument(node, 1, "dim") % rank, node.args[0]
-    if nodes.name(node) != kind or nodes.argument(node, 0, "input") is not source:
+        reader, added, node = node, nodes.argument(node, 1, "dim") % rank, node.args[0]
+    if nodes.name(node) != kind or nodes.argument(node, 0, "input") is not source or not graph.keeps(node, reader, reader) \
+            or not graph.keeps(source, node, reader):
         return None
     dim, keeps = reduced_dim(node), nodes.argument(node, 2, "keepdim", False)
     if dim is None or node.kwargs.get("dtype") is not None or not (keeps is True and added is None or added == dim):

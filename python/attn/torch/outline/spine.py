@@ -75,7 +75,7 @@ class Outline(Attention):
         key, which a kernel has anyway, and those of rows with a NaN or +inf among scores."""
         return nodes.name(node) in ("isnan", "nan_to_num") and any(
             node in _between(self.graph, each, self.output) for each in self.spine
-            if nodes.name(each) == "exp" or softmaxes.as_softmax(each) is not None)
+            if nodes.name(each) == "exp" or softmaxes.as_softmax(self.graph, each) is not None)
 
     def _sizes_of_letters(self):
         sizes = {}
@@ -126,7 +126,7 @@ class Outline(Attention):
         kind = nodes.name(node)
         if node is self.scores and kind not in nodes.ADDED:
             return body.cast(self.raw_product(node, indices, body), nodes.value(node).dtype)
-        softmax = softmaxes.as_softmax(node)
+        softmax = softmaxes.as_softmax(self.graph, node)
         if softmax is not None:
             if not isinstance(softmax[1], int):
                 raise Unread("a softmax over no dimension that is given")
@@ -144,12 +144,12 @@ class Outline(Attention):
         return None
 
     def _is_of_rows(self, node):
-        """Whether it is one number for each row, of which the weights, a quotient of
+        """Whether it is the maximum of each row, of which the weights, a quotient of
         exponentials, know nothing."""
         source = node.args[0]
         if nodes.name(source) == "getitem":
             source = source.args[0]
-        return nodes.name(source) in ("max", "sum") and softmaxes.reduced_dim(source) is not None
+        return nodes.name(source) == "max" and softmaxes.reduced_dim(source) is not None
 
     # -----------------------------------------------------------------------
     # Tensors of the spine: over the outer positions and keys
@@ -211,7 +211,7 @@ class Outline(Attention):
 
     def _softmax(self, node, indices, dim):
         var = self.function.key_var(nodes.shape(node)[dim])
-        source = self._without_rows(softmaxes.as_softmax(node)[0], dim)
+        source = self._without_rows(softmaxes.as_softmax(self.graph, node)[0], dim, node)
         at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim + 1:]]
         self._turn(node, source, dim)
         scores = self._materialise(source, at, var, node)
@@ -234,11 +234,13 @@ class Outline(Attention):
                 and nodes.shape(parts[0])[dim] == 1 and self.graph.resolve(scores, reader) is scores:
             self._turned |= {softmax, scores}
 
-    def _without_rows(self, scores, dim):
+    def _without_rows(self, scores, dim, softmax):
         """Scores before a number was subtracted that is the same for the keys of a row: a
         softmax does not see it."""
         while nodes.name(scores) in ("sub", "add") and len(scores.args) == 2 and not nodes.writes_to(scores):
             first, rest = scores.args
+            if not self.graph.keeps(scores, softmax, softmax) or not self.graph.keeps(first, scores, softmax):
+                break
             rank = len(nodes.shape(scores))
             if not (nodes.is_tensor(first) and nodes.is_tensor(rest) and self.is_spine(rest) and self.is_spine(first)):
                 break
