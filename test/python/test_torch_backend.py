@@ -454,6 +454,6 @@ def test_flex_attention(score, mask):
 def test_faults_are_remarks(monkeypatch):
     from attn.torch import replacing
 
-    monkeypatch.setattr(replacing, "_weights", lambda softmax: 1 // 0)
+    monkeypatch.setattr(replacing, "_weights", lambda graph, softmax: 1 // 0)
     found, = run_compiled(Plain(), torch.randn(BATCH, LENGTH, WIDTH))
     assert not found.raised and "ZeroDivisionError" in found.remark

@@ -162,11 +162,10 @@ class Graph:
         """The writes to the memory of `node` that come before another node."""
         return [write for write in self._all_writes(node) if self.order[write] < self.order[last]]
 
-    def keeps(self, node, reader, at):
-        """Whether `at` may read what `reader` reads of a node: nothing is written to it between its
-        making and the reader, nor from there on."""
+    def keeps(self, node, at):
+        """Whether a node still holds what it was made with where `at` reads it."""
         try:
-            return self.resolve(node, reader) is node and not self.writes(node, reader, at)
+            return self.resolve(node, at) is node
         except Unread:
             return False
 

@@ -405,7 +405,8 @@ class Body(Gathers):
     def _read_nan_to_num(self, node, indices, dtype):
         """Of weights, which are no numbers where a row sees no key, and never infinite."""
         given = [nodes.argument(node, n, key) for n, key in ((1, "nan"), (2, "posinf"), (3, "neginf"))]
-        if nodes.name(softmaxes.behind_moves(node.args[0])) != "softmax" or given[0] not in (None, 0):
+        weights = softmaxes.behind_moves(node.args[0])
+        if softmaxes.as_softmax(self.outline.graph, weights) is None or given[0] not in (None, 0):
             raise Unread("nan_to_num of other than a softmax, or to other than 0")
         a = self.read(node.args[0], indices, node)
         nothing = Scalar(self.emit(f"arith.cmpf uno, {a.name}, {a.name} : {TYPES[a.dtype]}"), torch.bool, False)
@@ -442,13 +443,17 @@ class Body(Gathers):
         fill = self._operand(node, nodes.argument(node, 2, "value"), indices, dtype)
         return self._select(c, fill, self._operand(node, node.args[0], indices, dtype), dtype)
 
-    def _read_triangle(self, node, indices, dtype):
+    def in_triangle(self, node, indices):
+        """Whether tril or triu keeps an element."""
         diagonal = nodes.argument(node, 1, "diagonal", 0)
         row, column = self.integer(indices[-2]), self.integer(indices[-1])
         distance = self._binary("sub", column, row, torch.int64)
         bound = self._operand(node, diagonal, [], torch.int64)
         how = "sle" if nodes.name(node) == "tril" else "sge"
-        kept = Scalar(self.emit(f"arith.cmpi {how}, {distance.name}, {bound.name} : i64"), torch.bool, False)
+        return Scalar(self.emit(f"arith.cmpi {how}, {distance.name}, {bound.name} : i64"), torch.bool, False)
+
+    def _read_triangle(self, node, indices, dtype):
+        kept = self.in_triangle(node, indices)
         a = self.read(node.args[0], indices, node)
         if dtype == torch.bool:
             return self._binary("and", kept, a, dtype)

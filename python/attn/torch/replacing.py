@@ -79,11 +79,11 @@ def analyse(graph):
     for node in graph.nodes:
         kind = nodes.name(node)
         is_call = kind in _CALLS
-        if not is_call and not softmaxes.is_softmax(order, node):
-            continue
         outline = program = dropin = edge = None
         is_possible = False
         try:
+            if not is_call and not softmaxes.is_softmax(order, node):
+                continue
             _check_transforms(order, node)
             is_possible = True
             outline, program, remark = (_of_call if is_call else _of_softmax)(order, node)
@@ -96,7 +96,9 @@ def analyse(graph):
         found = Found(kind if is_call else "softmax", node.name, places.written(node), (program or dropin) is not None, remark,
                       program.text if program is not None else None, places.quoted(edge) if edge is not None else "")
         result.append(Rewritten(found, node, outline, program, dropin))
-    return result
+    # A softmax whose weights are divided again is a part of another.
+    inner = {each for rewritten in result if rewritten.program is not None for each in rewritten.outline.spine}
+    return [each for each in result if each.found.raised or each.node not in inner]
 
 
 # ---------------------------------------------------------------------------
@@ -107,6 +109,9 @@ def analyse(graph):
 def _weights(graph, softmax):
     """(weights, product, quotient): the product with the values, its factor, and what it is
     divided by; None: nothing."""
+    product = softmaxes.divided_product(graph, softmax)
+    if product is not None:
+        return product.factor, product.product, softmax
     node, parts = softmax, softmaxes.divided(graph, softmax)
     if parts is not None and nodes.name(parts[0]) != "exp":  # the product is divided
         output = parts[0]
@@ -150,12 +155,14 @@ _UNREAD_PRODUCTS = ("linear", "bilinear", "addmm", "addbmm", "tensordot", "einsu
                     "cosine_similarity")
 
 
-def _products(softmax):
+def _products(graph, softmax):
     """(the products that scores may be made of, the nearest first; the nearest that is not
     read, or None)"""
     seen, queue, found, unread = {softmax}, collections.deque([softmax]), [], None
+    inner = softmaxes.as_softmax(graph, softmax)
     while queue and len(seen) < 1000:
-        for node in queue.popleft().all_input_nodes:
+        reader = queue.popleft()
+        for node in [inner.scores] if inner and reader is softmax else reader.all_input_nodes:
             if node in seen:
                 continue
             seen.add(node)
@@ -173,7 +180,7 @@ def _products(softmax):
 def _of_softmax(graph, softmax):
     weights, output, quotient = _weights(graph, softmax)
     reason = None
-    products, unread = _products(softmax if quotient is None else weights)
+    products, unread = _products(graph, softmax if quotient is None else weights)
     for product in products:
         attempt, attempts = 0, 1
         while attempt < attempts:
@@ -291,7 +298,7 @@ def _check_transforms(graph, node):
 
 def _check_gradients(outline, program):
     """Captures that kernels have no gradients of are refused here."""
-    captured = [nodes.value(outline.arguments[number].node) for number in program.operands]
+    captured = [nodes.value(node) for node in (outline.arguments[number].node for number in program.operands) if node]
     if any(tensor.requires_grad and tensor.is_floating_point() for tensor in captured):
         try:
             kernels.compile_backward(kernels.in_order(program.text), nodes.value(outline.like).device, False, True)
@@ -344,7 +351,10 @@ def _cast(graph, node, old, new):
 def _argument(graph, outline, argument, replaced):
     node = replaced.get(argument.node, argument.node)
     for step in argument.steps:
-        if step[0] == "expand":
+        if step[0] == "full":  # there is no node
+            node = graph.call_function(torch.full, ((step[1],), step[2]), {
+                "dtype": torch.float32, "device": nodes.value(outline.like).device})
+        elif step[0] == "expand":
             node = _expanded(graph, outline, node, step, argument, replaced)
         elif step[0] == "reshape":
             node = graph.call_method("reshape", (node, step[1]))

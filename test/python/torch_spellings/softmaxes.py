@@ -67,7 +67,7 @@ def divided_behind_the_product(q, k, v):
     return (e @ v) / e.sum(-1, keepdim=True)
 
 
-@spelling(reasons="wanted the sum of the exponentials")
+@spelling()
 def softmax_plus_one(q, k, v):
     """A denominator with a 1: a logit of 0 that nobody reads."""
     s = q @ k.mT * 0.3
@@ -75,7 +75,7 @@ def softmax_plus_one(q, k, v):
     return (e / (1 + e.sum(-1, keepdim=True))) @ v
 
 
-@spelling(reasons="not that of a logit")
+@spelling()
 def softmax_plus_one_stabilised(q, k, v):
     s = q @ k.mT * 0.3
     top = s.amax(-1, keepdim=True).clamp(min=0)
@@ -83,7 +83,7 @@ def softmax_plus_one_stabilised(q, k, v):
     return (e / (torch.exp(-top) + e.sum(-1, keepdim=True))) @ v
 
 
-@spelling(reasons="pad is not an operation")
+@spelling()
 def a_column_of_zeros(q, k, v):
     s = F.pad(q @ k.mT * 0.3, (0, 1))
     return s.softmax(-1)[..., :-1] @ v

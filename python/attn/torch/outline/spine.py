@@ -39,7 +39,7 @@ class Outline(Attention):
     def __init__(self, graph, scores, output, weights, quotient=None, attempt=0):
         self.attempt, self.quotient = attempt, quotient
         self.graph, self.scores, self.output, self.weights = graph, scores, output, weights
-        self._turned = set()
+        self._turned, self._is_part = set(), False
         self.replaced = self.like = quotient or output  # what goes, and a tensor of its type
         self.spine = _between(graph, scores, quotient or output)
         found = _letters(output, weights)
@@ -55,6 +55,9 @@ class Outline(Attention):
             raise Unread("values of other than one dimension of their own")
         self.value_dim = own[0]
         self.sizes = self._sizes_of_letters()
+        self._divided = softmaxes.divided_product(graph, quotient) if quotient else None
+        if self._divided:
+            self.of_output = [self.of_output[n] for n in self._divided.order]
         self._check_gradients()
         self.clears_nan = any(map(self._clears_nan, self.spine))
 
@@ -111,7 +114,7 @@ class Outline(Attention):
 
     def _write_weights(self, positions):
         indices = [ZERO if x is None else positions[x] for x in self.of_weights]
-        if self.quotient is None:
+        if self.quotient is None or self._divided:
             return self._materialise(self.weights, indices, self.function.last, self.output)
         # The sum, by which the product is divided, divides the weights.
         divisor = self.quotient.args[1]
@@ -126,14 +129,16 @@ class Outline(Attention):
         kind = nodes.name(node)
         if node is self.scores and kind not in nodes.ADDED:
             return body.cast(self.raw_product(node, indices, body), nodes.value(node).dtype)
-        softmax = softmaxes.as_softmax(self.graph, node)
+        softmax = self._softmax_of(node)
         if softmax is not None:
-            if not isinstance(softmax[1], int):
+            if not isinstance(softmax.dim, int):
                 raise Unread("a softmax over no dimension that is given")
-            return self._of_tensor(node, indices, softmax[1] % len(indices), self._softmax, body)
+            return self._of_tensor(node, indices, softmax.dim % len(indices), self._softmax, body)
         if kind == "cat":
             return self._of_tensor(node, indices, nodes.argument(node, 1, "dim", 0) % len(indices),
                                    self._concatenate, body)
+        if kind == "pad" and _added_number(node) is not None:
+            return self._of_tensor(node, indices, len(indices) - 1, self._padded, body)
         if kind == "getitem" and nodes.name(node.args[0]) == "max" and node.args[1] == 0:
             return self._reduced(node, node.args[0], indices, body)
         dim = nodes.argument(node, 1, "dim")
@@ -142,6 +147,12 @@ class Outline(Attention):
         if kind == "detach" and self._is_of_rows(node):
             return body.read(node.args[0], indices, node)
         return None
+
+    def _softmax_of(self, node):
+        """The Softmax that a node is, or stands for where the product is divided; None: none."""
+        if self._divided and node is self._divided.weights:
+            return self._divided.softmax
+        return softmaxes.as_softmax(self.graph, node)
 
     def _is_of_rows(self, node):
         """Whether it is the maximum of each row, of which the weights, a quotient of
@@ -155,12 +166,19 @@ class Outline(Attention):
     # Tensors of the spine: over the outer positions and keys
     # -----------------------------------------------------------------------
 
-    def _materialise(self, node, indices, last, at, divisor=None):
+    def _materialise(self, node, indices, last, at, divisor=None, changes=(), is_part=False):
         """(tensor, type, variables) of the elements of a node over outer positions and
-        the key `last`, divided by those of a divisor, (node, indices)."""
+        the key `last`, divided by those of a divisor, (node, indices), or with the changes of a
+        Softmax. is_part: others are joined with them, of whose rows they know nothing."""
         variables = [*self.function.outer, last]
         body = Body(self, variables)
-        scalar = body.read(node, indices, at)
+        before, self._is_part = self._is_part, is_part
+        try:
+            scalar = body.read(node, indices, at)
+        finally:
+            self._is_part = before
+        for change in changes:
+            scalar = self._changed(body, scalar, change, indices, at)
         if divisor is not None:
             wide = computed_in(scalar.dtype)
             scalar = body._binary("div", body.cast(scalar, wide), body.cast(body.read(*divisor, at), wide), wide)
@@ -169,6 +187,22 @@ class Outline(Attention):
         empty, type = self.function.empty(variables, TYPES[scalar.dtype])
         tensor = self.function.generic(variables, body.inputs, (empty, type, variables), body.lines, scalar.name)
         return tensor, type, variables
+
+    @staticmethod
+    def _changed(body, scalar, change, indices, softmax):
+        """The element of scores with a change of a Softmax."""
+        if change[0] == "mul":
+            wide = computed_in(scalar.dtype)
+            return body.cast(body._binary("mul", body.cast(scalar, wide), body.number(change[1], wide), wide), scalar.dtype)
+        _, mask, how = change
+        if how in ("tril", "triu"):
+            flag, how = body.in_triangle(mask, indices), "is"
+        else:
+            sizes = nodes.shape(mask)
+            own = [ZERO if size == 1 else index for size, index in zip(sizes, indices[len(indices) - len(sizes):])]
+            flag = body.cast(body.read(mask, own, softmax), torch.bool)
+        hidden = body.number(float("-inf"), scalar.dtype)
+        return body._select(flag, *((scalar, hidden) if how == "is" else (hidden, scalar)), scalar.dtype)
 
     def _input(self, tensor, dtype, body):
         if tensor not in body.inputs:
@@ -211,17 +245,38 @@ class Outline(Attention):
 
     def _softmax(self, node, indices, dim):
         var = self.function.key_var(nodes.shape(node)[dim])
-        source = self._without_rows(softmaxes.as_softmax(self.graph, node)[0], dim, node)
+        softmax = self._softmax_of(node)
+        source = softmax.scores
         at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim + 1:]]
-        self._turn(node, source, dim)
-        scores = self._materialise(source, at, var, node)
+        if softmax.sink is None:
+            source = self._without_rows(source, dim, node)
+            self._turn(node, source, dim)
+        scores = self._materialise(source, at, var, node, changes=softmax.changes, is_part=softmax.sink is not None)
         dtype, own = nodes.value(node).dtype, nodes.value(source).dtype
         wide = computed_in(dtype)
         if own.itemsize > wide.itemsize:
             raise Unread("a softmax in a narrower type")
-        name, type, variables = self.function.cast(scores, own, wide)
-        name = self.function.softmax(name, type, variables)
-        return self.function.cast((name, type, variables), wide, dtype)
+        scores = self.function.cast(scores, own, wide)
+        if softmax.sink is not None:
+            scores = self._joined([scores, self._column(softmax.sink, wide)],
+                                  self.function.key_var(self.function.extents[var] + 1), TYPES[wide])
+        name, type, variables = scores
+        weights = self.function.softmax(name, type, variables), type, variables
+        if softmax.sink is not None:
+            weights = self._sliced(weights, var)
+        return self.function.cast(weights, wide, dtype)
+
+    def _column(self, logit, dtype):
+        """A logit of each head that is the same number for all: an argument."""
+        one, heads = self.function.key_var(1), self.function.extents.get("h", 1)
+        loops, kind = [*self.function.outer, one], TYPES[dtype]
+        body, own = Body(self, loops), f"tensor<{heads}xf32>"
+        logits = self.function.argument(None, (("full", heads, logit),), own)
+        head = body.emit(f"linalg.index {loops.index('h')} : index") if "h" in loops else body.index_constant(0)
+        read = body.emit(f"tensor.extract {logits}[{head}] : {own}")
+        read = body.cast(Scalar(read, torch.float32, False), dtype)
+        empty, narrow = self.function.empty(loops, kind)
+        return self.function.generic(loops, [], (empty, narrow, loops), body.lines, read.name), narrow, loops
 
     def _turn(self, softmax, scores, dim):
         """Notes a softmax over one number and then keys, and what joins them: both are
@@ -239,7 +294,7 @@ class Outline(Attention):
         softmax does not see it."""
         while nodes.name(scores) in ("sub", "add") and len(scores.args) == 2 and not nodes.writes_to(scores):
             first, rest = scores.args
-            if not self.graph.keeps(scores, softmax, softmax) or not self.graph.keeps(first, scores, softmax):
+            if not all(nodes.is_tensor(each) and self.graph.keeps(each, softmax) for each in (scores, first)):
                 break
             rank = len(nodes.shape(scores))
             if not (nodes.is_tensor(first) and nodes.is_tensor(rest) and self.is_spine(rest) and self.is_spine(first)):
@@ -256,12 +311,36 @@ class Outline(Attention):
         for part in reversed(parts) if node in self._turned else parts:
             var = self.function.key_var(nodes.shape(part)[dim])
             at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim + 1:]]
-            tensor = self._materialise(part, at, var, node)
+            number = self._number(part) if nodes.shape(part)[dim] == 1 and node not in self._turned else None
+            tensor = self._materialise(part, at, var, node, is_part=True) if number is None \
+                else self._column(number, nodes.value(part).dtype)
             tensors.append(self.function.cast(tensor, nodes.value(part).dtype, nodes.value(node).dtype))
-        var = self.function.key_var(nodes.shape(node)[dim])
+        return self._joined(tensors, self.function.key_var(nodes.shape(node)[dim]), TYPES[nodes.value(node).dtype])
+
+    def _padded(self, node, indices, dim):
+        """Scores with one more, a number, behind them."""
+        source, dtype = nodes.argument(node, 0, "input"), nodes.value(node).dtype
+        var = self.function.key_var(nodes.shape(source)[dim])
+        at = [*indices[:dim], whole(var, self.function.extents[var])]
+        return self._joined([self._materialise(source, at, var, node, is_part=True), self._column(_added_number(node), dtype)],
+                            self.function.key_var(nodes.shape(node)[dim]), TYPES[dtype])
+
+    def _number(self, node):
+        """The number that all elements of a tensor are; None where they are not one, or not known."""
+        reader = node
+        while nodes.is_view(node) and self.graph.keeps(node, reader):
+            reader, node = node, node.args[0]
+        kind = nodes.name(node)
+        if not self.graph.keeps(node, reader) or kind not in ("zeros", "ones", "new_zeros", "new_ones", "full", "new_full"):
+            return None
+        place = {"full": 1, "new_full": 2}.get(kind)
+        return float(kind.endswith("ones")) if place is None else nodes.known(nodes.argument(node, place, "fill_value"))
+
+    def _joined(self, tensors, var, kind):
+        """Tensors one behind another, over the keys `var`."""
         variables = [*self.function.outer, var]
         sizes, _ = self.function.dims(variables)
-        type = f"tensor<{sizes}x{TYPES[nodes.value(node).dtype]}>"
+        type = f"tensor<{sizes}x{kind}>"
         names, types = ", ".join(x[0] for x in tensors), ", ".join(x[1] for x in tensors)
         whole_of = self.function.line(f"tensor.concat dim({len(variables) - 1}) {names} : ({types}) -> {type}")
         return whole_of, type, variables
@@ -271,6 +350,8 @@ class Outline(Attention):
         source = nodes.argument(reduction, 0, "input")
         kind, dim, rank = nodes.name(reduction), softmaxes.reduced_dim(reduction), len(nodes.shape(source))
         what = {"max": "a maximum", "sum": "a sum"}[kind]
+        if self._is_part:
+            raise Unread(f"{what} of a part of the scores")
         if dim is None:
             raise Unread(f"{what} over several dimensions")
         if reduction.kwargs.get("dtype") is not None:
@@ -340,6 +421,13 @@ class Outline(Attention):
                 raise Unread("queries, keys or values that are written to before they are used")
             self.function.operand(name, node, steps, heads, self.canonical[dims[2]])
         self.function.read_sizes()
+
+
+def _added_number(node):
+    """The number that pad(x, (0, 1)) puts behind the last dimension; None of another pad."""
+    amounts, mode, number = (nodes.argument(node, n, name) for n, name in enumerate(("pad", "mode", "value"), 1))
+    is_one = isinstance(amounts, (tuple, list)) and tuple(amounts) == (0, 1)
+    return nodes.known(number or 0) if is_one and mode in (None, "constant") else None
 
 
 def _between(graph, first, last):
