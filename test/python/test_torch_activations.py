@@ -65,6 +65,23 @@ ACTIVATIONS = {
     "addcdiv": lambda x: torch.addcdiv(x, x, x.abs() + 1),
     "lerp": lambda x: torch.lerp(x, x.tanh(), 0.3),
     "positive": lambda x: +x * x.sgn(),
+    "relu": F.relu,
+    "relu in place": lambda x: F.relu(x, inplace=True),
+    "clamp": lambda x: x.clamp(0, 0.5),
+    "clamp from below": lambda x: x.clamp(min=0),
+    "clamp from above": lambda x: x.clamp_max(0),
+    "clamp of crossed bounds": lambda x: x * x.clamp(0.5, -0.25),
+    "maximum": lambda x: torch.maximum(x, torch.zeros_like(x)),
+    "a choice that is open": lambda x: torch.where(x > 0, x, 0.0),
+    "a choice that is closed": lambda x: torch.where(x >= 0, x, 0.0),
+    "a choice that is filled": lambda x: x.masked_fill(x < 0, 0.0),
+    "a choice that is not filled": lambda x: x.masked_fill(~(x > 0), 0.0),
+    "logit": lambda x: torch.logit(0.1 + 0.8 * torch.sigmoid(x)),
+    "logaddexp": lambda x: torch.logaddexp(x, -2 * x),
+    "logaddexp of a number": lambda x: torch.logaddexp(x, torch.full_like(x, 0.5)),
+    "fmod": lambda x: torch.fmod(x, 0.75),
+    "remainder": lambda x: torch.remainder(x, 0.75),
+    "operator of remainders": lambda x: x % 3,
     "sign of roots": lambda x: x.sign() * (x.abs() + 1).sqrt(),
 }
 
@@ -128,7 +145,7 @@ def test_nan_stays(name):
 
 
 @pytest.mark.parametrize("name, activation", [
-    ("special_i0", torch.special.i0), ("prelu", lambda x: F.prelu(x, torch.ones(HEADS))), ("digamma", torch.digamma)])
+    ("special_i0", torch.special.i0), ("fmax", lambda x: torch.fmax(x, torch.ones(()))), ("digamma", torch.digamma)])
 def test_what_is_not_read_is_named(name, activation):
     function, found = attend(activation), []
     inputs = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)]
@@ -154,3 +171,45 @@ def test_softmin():
     got = compiled(function, found)(*inputs)
     assert [each.raised for each in found] == [True], found
     torch.testing.assert_close(got, function(*inputs), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("heads", [1, HEADS])
+def test_prelu(heads):
+    """A slope that is learned, for all or for each head."""
+    def attention(q, k, v, slope):
+        return F.prelu(q @ k.mT / 4, slope).softmax(-1) @ v
+
+    torch.manual_seed(0)
+    inputs = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)] + [torch.rand(heads)]
+    check_learned(attention, inputs)
+
+
+def test_logaddexp_of_a_bias():
+    def attention(q, k, v, bias):
+        return torch.logaddexp(q @ k.mT / 4, bias).softmax(-1) @ v
+
+    torch.manual_seed(0)
+    inputs = [torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3)] + [torch.randn(HEADS, LENGTH, LENGTH)]
+    check_learned(attention, inputs)
+
+
+def check_learned(attention, inputs):
+    inputs, found = [x.requires_grad_() for x in inputs], []
+    wide = [x.detach().double().requires_grad_() for x in inputs]
+    got, wanted = compiled(attention, found)(*inputs), attention(*wide)
+    assert [each.raised for each in found] == [True], found
+    upstream = torch.randn_like(got)
+    pairs = zip(torch.autograd.grad(got, inputs, upstream), torch.autograd.grad(wanted, wide, upstream.double()))
+    for mine, exact in ((got, wanted), *pairs):
+        assert distance(mine, exact) <= 2e-5 * max(1.0, exact.abs().max().item())
+
+
+@pytest.mark.parametrize("change", [
+    lambda s: torch.remainder(s, -0.75), lambda s: torch.fmod(s, s.detach().abs() + 1), lambda s: torch.remainder(3.0, s)],
+    ids=["negative", "of scores", "of a number"])
+def test_remainders_that_are_not_read(change):
+    found = []
+    q, k, v = (torch.randn(BATCH, HEADS, LENGTH, DIM) for _ in range(3))
+    got = compiled(attend(change), found)(q, k, v)
+    assert [each.raised for each in found] == [False], found
+    assert distance(got, attend(change)(q, k, v)) == 0

@@ -44,6 +44,28 @@ def _decay(lines, x):
     return lines.one("math.exp", lines.where("olt", x, 0, x, lines.two("sub", 0, x)))
 
 
+_LARGEST = 3.4028234663852886e38  # of f32
+
+
+def itself(lines, x):
+    """A number, so that a choice of it and a bound is none of the maximum that it is otherwise: that
+    shares its slope out where both are one."""
+    return lines.two("minimum", x, _LARGEST)
+
+
+def relu(lines, x):
+    """At 0 the slope is 0; a NaN stays one."""
+    return lines.where("ole", x, 0, 0, itself(lines, x))
+
+
+def clamp(lines, x, low=None, high=None):
+    """At the bounds, which are numbers, the slope is 0; a NaN stays one."""
+    result = itself(lines, x)
+    for bound, how in ((low, "ole"), (high, "oge")):
+        result = lines.where(how, x, bound, bound, result) if bound is not None else result
+    return lines.two("minimum", result, high) if low is not None and high is not None and low > high else result
+
+
 def sigmoid(lines, x):
     e = _decay(lines, x)
     return lines.two("div", lines.where("olt", x, 0, e, 1), lines.two("add", e, 1))
@@ -195,6 +217,36 @@ def cosh(lines, x):
     return _sides(lines, x, "add")
 
 
+def logit(lines, x):
+    return lines.one("math.log", lines.two("div", x, lines.two("sub", 1, x)))
+
+
+# Of two.
+
+
+def logaddexp(lines, a, b):
+    """The larger one + log(1 + exp(-distance)); where they are one, both have half of the slope."""
+    first, second = (lines.two("sub", x, logsigmoid(lines, lines.two("sub", x, y))) for x, y in ((a, b), (b, a)))
+    return lines.where("ogt", a, b, first, second)
+
+
+def prelu(lines, x, slope):
+    return lines.where("ogt", x, 0, x, lines.two("mul", x, slope))
+
+
+def remainder(lines, x, divisor):
+    """In [0, divisor), also where the quotient is rounded."""
+    rest = lines.two("sub", x, lines.two("mul", lines.one("math.floor", lines.two("div", x, divisor)), divisor))
+    rest = lines.where("olt", rest, 0, lines.two("add", rest, divisor), rest)
+    return lines.where("oge", rest, divisor, lines.two("sub", rest, divisor), rest)
+
+
+def fmod(lines, x, divisor):
+    """The remainder of |x|, with the sign of x."""
+    rest = remainder(lines, lines.where("olt", x, 0, lines.two("sub", 0, x), x), divisor)
+    return lines.where("olt", x, 0, lines.two("sub", 0, rest), rest)
+
+
 # The functions, with the names and places of what else they get.
 READ = {
     "sigmoid": (sigmoid, ()), "silu": (silu, ()), "gelu": (gelu, (("approximate", 1),)),
@@ -206,5 +258,7 @@ READ = {
     "softshrink": (softshrink, (("lambd", 1),)), "hardshrink": (hardshrink, (("lambd", 1),)),
     "threshold": (threshold, (("threshold", 1), ("value", 2))), "reciprocal": (reciprocal, ()), "frac": (frac, ()),
     "trunc": (trunc, ()), "round": (round, ()), "expm1": (expm1, ()), "erfc": (erfc, ()), "log10": (log10, ()),
-    "tan": (tan, ()), "sinh": (sinh, ()), "cosh": (cosh, ()),
+    "tan": (tan, ()), "sinh": (sinh, ()), "cosh": (cosh, ()), "logit": (logit, ()),
 }
+READ_OF_TWO = {"logaddexp": logaddexp}
+BY_A_NUMBER = {"remainder": remainder, "fmod": fmod}  # that is positive

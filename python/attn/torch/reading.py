@@ -17,6 +17,7 @@ import math
 import torch
 
 from . import activations, nodes, parts, softmaxes
+from .activated import Activated
 from .gathers import Gathers
 from .indices import ZERO, Computed, Scalar, Unread
 
@@ -67,7 +68,7 @@ def computed_in(dtype):
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
-class Body(Gathers):
+class Body(Gathers, Activated):
     """Lines of scalar code over the loops of one generic.
 
     outline  has tensors and sizes: element(node, indices, body), leaf(node, indices, at,
@@ -78,6 +79,7 @@ class Body(Gathers):
     def __init__(self, outline, loops):
         self.outline, self.loops = outline, loops
         self.lines, self.inputs, self._known, self._count = [], [], {}, 0
+        self._compared = {}  # the operands of the comparisons that flags are of
         self.parts = []  # which elements are read of parts that they may not be in, see parts.py
 
     # Lines.
@@ -256,6 +258,8 @@ class Body(Gathers):
             return self._unary(node, indices, dtype, _UNARY[name])
         if name in _FILLED:
             return self.number(_FILLED[name], dtype)
+        if name in activations.READ_OF_TWO or name in activations.BY_A_NUMBER and dtype.is_floating_point:
+            return self._activation_of_two(node, indices, dtype)
         if name in _ARITHMETIC:
             return self._arithmetic(node, indices, name, dtype)
         if name in activations.READ:
@@ -325,7 +329,9 @@ class Body(Gathers):
         a, b = (self._operand(node, given, indices, dtype) for given in (first, second))
         kind = TYPES[dtype]
         how = "arith.cmpf " + _COMPARED[name][0] if dtype.is_floating_point else "arith.cmpi " + _COMPARED[name][1]
-        return self._made(self.emit(f"{how}, {a.name}, {b.name} : {kind}"), torch.bool, a, b)
+        flag = self.emit(f"{how}, {a.name}, {b.name} : {kind}")
+        self._compared[flag] = {a.name, b.name}
+        return self._made(flag, torch.bool, a, b)
 
     def _unary(self, node, indices, dtype, how):
         wide = computed_in(dtype)
@@ -344,47 +350,17 @@ class Body(Gathers):
         how = "math.absf" if dtype.is_floating_point else "math.absi"
         return self._made(self.emit(f"{how} {a.name} : {TYPES[dtype]}"), dtype, a)
 
-    def _activation(self, node, indices, dtype):
-        function, others = activations.READ[nodes.name(node)]
-        wide, given = computed_in(dtype), {}
-        if node.kwargs.get("decimals"):
-            raise Unread(f"{nodes.written_name(node)} to decimals")
-        if not dtype.is_floating_point:
-            raise Unread(f"{nodes.written_name(node)} of {str(dtype).replace('torch.', '')}")
-        for name, place in others:
-            written = nodes.argument(node, place, name)
-            if written is None:
-                continue
-            given[name] = written if isinstance(written, str) else nodes.known(written)
-            if given[name] is None:
-                raise Unread(f"a number that {nodes.written_name(node)} gets from elsewhere")
-        x = self._operand(node, nodes.argument(node, 0, "input"), indices, wide)
-        return self.cast(function(activations.Lines(self, wide, TYPES[wide]), x, **given), dtype)
-
-    def _read_relu(self, node, indices, dtype):
-        a = self._operand(node, node.args[0], indices, dtype)
-        return self._binary("maximum", a, self.number(0, dtype), dtype)
-
     def _read_square(self, node, indices, dtype):
         wide = computed_in(dtype)
         a = self._operand(node, node.args[0], indices, wide)
         return self.cast(self._binary("mul", a, a, wide), dtype)
 
-    def _read_clamp(self, node, indices, dtype):
-        result = self._operand(node, node.args[0], indices, dtype)
-        name = nodes.name(node)
-        low = nodes.argument(node, 1, "min") if name != "clamp_max" else None
-        high = nodes.argument(node, 1, "max") if name == "clamp_max" else (
-            nodes.argument(node, 2, "max") if name == "clamp" else None)
-        for bound, how in ((low, "maximum"), (high, "minimum")):
-            if bound is not None:
-                result = self._binary(how, result, self._operand(node, bound, indices, dtype), dtype)
-        return result
-
     def _read_not(self, node, indices, dtype):
         a = self._operand(node, node.args[0], indices, torch.bool if "logical" in nodes.name(node) else dtype)
         minus_one = self.number(-1 if a.dtype != torch.bool else True, a.dtype)
-        return self._binary("xor", a, minus_one, a.dtype)
+        result = self._binary("xor", a, minus_one, a.dtype)
+        self._compared[result.name] = self._compared.get(a.name)
+        return result
 
     def _read_logical(self, node, indices, dtype):
         a, b = (self._operand(node, given, indices, torch.bool)
@@ -423,6 +399,17 @@ class Body(Gathers):
 
     # Choices.
 
+    def arithmetic(self, dtype):
+        """Lines in the type that numbers of a type are computed in."""
+        return activations.Lines(self, computed_in(dtype), TYPES[computed_in(dtype)])
+
+    def _chosen(self, node, condition, a, b, dtype):
+        """A choice of the graph, of which the slope is that of what is chosen."""
+        if self._compared.get(condition.name) == {a.name, b.name} and dtype.is_floating_point and nodes.value(node).requires_grad:
+            lines = self.arithmetic(dtype)
+            a, b = (self.cast(activations.itself(lines, self.cast(x, lines.dtype)), dtype) for x in (a, b))
+        return self._select(condition, a, b, dtype)
+
     def _select(self, condition, a, b, dtype):
         name = self.emit(f"arith.select {condition.name}, {a.name}, {b.name} : {TYPES[dtype]}")
         return self._made(name, dtype, a, b)
@@ -436,12 +423,12 @@ class Body(Gathers):
             raise Unread("where without choices")
         c = self._operand(node, condition, indices, torch.bool)
         a, b = (self._operand(node, given, indices, dtype) for given in (first, second))
-        return self._select(c, a, b, dtype)
+        return self._chosen(node, c, a, b, dtype)
 
     def _read_masked_fill(self, node, indices, dtype):
         c = self._operand(node, nodes.argument(node, 1, "mask"), indices, torch.bool)
         fill = self._operand(node, nodes.argument(node, 2, "value"), indices, dtype)
-        return self._select(c, fill, self._operand(node, node.args[0], indices, dtype), dtype)
+        return self._chosen(node, c, fill, self._operand(node, node.args[0], indices, dtype), dtype)
 
     def in_triangle(self, node, indices):
         """Whether tril or triu keeps an element."""
@@ -564,6 +551,7 @@ _METHODS = {
     "index_select": "_read_index_select", "gather": "_read_gather", "getitem": "_read_getitem",
     "baddbmm": "_read_baddbmm", "addmm": "_read_baddbmm", "addcmul": "_read_weighed", "addcdiv": "_read_weighed",
     "lerp": "_read_weighed", "fill": "_read_copy", "copy": "_read_copy", "nan_to_num": "_read_nan_to_num", "isnan": "_read_isnan",
+    "prelu": "_read_prelu",
 }
 
-_READ = frozenset((*_METHODS, *activations.READ, *_COMPARED, *_UNARY, *_FILLED, *_ARITHMETIC, "min", "max"))
+_READ = frozenset((*_METHODS, *activations.READ, *activations.READ_OF_TWO, *activations.BY_A_NUMBER, *_COMPARED, *_UNARY, *_FILLED, *_ARITHMETIC, "min", "max"))
