@@ -166,10 +166,68 @@ def scores_moved(q, k, v):
     return attend(scores, v)
 
 
-@case(raised=False)
+@case()
 def every_second(q, k, v):
     scores = q @ k.mT / 4
     scores[..., ::2] = 0
+    return attend(scores, v)
+
+
+@case()
+def every_third_of_some_queries(q, k, v):
+    scores = q @ k.mT / 4
+    scores[:, 1, 4:-5:3, 1::2] = -1e9
+    return attend(scores, v)
+
+
+@case()
+def diagonal(q, k, v):
+    scores = q @ k.mT / 4
+    scores.diagonal(dim1=-2, dim2=-1).fill_(-1e9)
+    return attend(scores, v)
+
+
+@case()
+def diagonal_beside_it(q, k, v):
+    scores = q @ k.mT / 4
+    torch.diagonal(scores, 1, 2, 3).zero_()
+    scores.diagonal(-2, -2, -1)[:] = 0.5
+    return attend(scores, v)
+
+
+@case()
+def diagonal_by_a_step(q, k, v):
+    scores = q @ k.mT / 4
+    scores.flatten(2)[..., ::LENGTH + 1] = -1e9
+    return attend(scores, v)
+
+
+@case()
+def diagonal_of_one_head(q, k, v):
+    scores = q[0, 0] @ k[0, 0].mT / 4
+    scores.fill_diagonal_(-1e9)
+    return attend(scores, v[0, 0])
+
+
+@case()
+def heads_of_one_half(q, k, v):
+    scores = q @ k.mT / 4
+    scores[:, :HEADS // 2] *= 2
+    scores[:, HEADS // 2:] = scores[:, HEADS // 2:] + 1
+    return attend(scores, v)
+
+
+@case(raised=False)
+def every_second_changes(q, k, v):
+    scores = q @ k.mT / 4
+    scores[..., ::2] *= 0.5
+    return attend(scores, v)
+
+
+@case(raised=False)
+def diagonal_over_heads(q, k, v):
+    scores = q @ k.mT / 4
+    scores.diagonal(dim1=1, dim2=-1).fill_(0.5)
     return attend(scores, v)
 
 
@@ -199,6 +257,8 @@ def test_lengths_that_change():
         scores = q @ k.mT / 4
         scores[..., 30:] = -1e9
         scores[:, :, -5:, :4] = 1
+        scores[..., 1::3] = 0.25
+        scores.diagonal(dim1=-2, dim2=-1).fill_(0.5)
         return attend(scores, v)
 
     torch._dynamo.reset()
