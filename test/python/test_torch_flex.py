@@ -300,6 +300,23 @@ def test_second_call_compiles_nothing(monkeypatch):
     assert not made
 
 
+@pytest.mark.parametrize("bound", [
+    torch.relu, lambda s: s.clamp(min=0), lambda s: s.clamp(0, 0.5), lambda s: s.clamp_max(0.0),
+    torch.nn.functional.relu6, lambda s: torch.maximum(s, 0 * s)])
+def test_slopes_of_scores_that_are_bounds(bound):
+    """Scores of keys of zeros are 0; their slope is PyTorch's."""
+    q, k, v = tensors(*[(1, 2, 19, 16)] * 3)
+    with torch.no_grad():
+        k[:, :, :5] = 0
+    exact = [doubled(x) for x in (q, k, v)]
+    got = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: bound(score))
+    wanted = bound(exact[0] @ exact[1].mT / 4).softmax(-1) @ exact[2]
+    upstream = torch.randn_like(got)
+    for mine, its in ((got, wanted), *zip(torch.autograd.grad(got, (q, k, v), upstream),
+                                          torch.autograd.grad(wanted, exact, upstream.double()))):
+        near(mine, its, torch.float32)
+
+
 def test_causal_score_is_a_mask():
     from attn.torch import trace
 

@@ -154,7 +154,19 @@ def extreme(name):
     return compute
 
 
+def bounded(name, reached):
+    """A maximum or minimum with a bound, where scores that reach it have no slope; a maximum
+    shares it out among numbers that are one."""
+    def compute(w, dtype, a, bound):
+        if is_float(dtype) and isinstance(a, Value) and isinstance(bound, (int, float)) and w.reaches("%x", a.name):
+            return w.where(w.compare(reached, a, float(bound)), float(bound), a, dtype)
+        return extreme(name)(w, dtype, a, bound)
+    return compute
+
+
 binary(["maximum"], extreme("maximum"))
+binary(["bounded from below"], bounded("maximum", "le"))
+binary(["bounded from above"], bounded("minimum", "ge"))
 binary(["minimum"], extreme("minimum"))
 for _name, _long in (("fmax", "maximum"), ("fmin", "minimum")):
     binary([_name], lambda w, dtype, a, b, name=_long: w.function(
@@ -215,8 +227,8 @@ def _masked_fill(tracer, x, mask, value):
 @handles("clamp", "clip")
 def _clamp(tracer, x, min=None, max=None, **_):
     if min is not None:
-        x = HANDLERS["maximum"](tracer, x, min)
-    return x if max is None else HANDLERS["minimum"](tracer, x, max)
+        x = HANDLERS["bounded from below"](tracer, x, min)
+    return x if max is None else HANDLERS["bounded from above"](tracer, x, max)
 
 
 handles("clamp_min")(lambda tracer, x, low: _clamp(tracer, x, low))

@@ -92,9 +92,7 @@ def _sign_of_float(w, a):
 unary(["sign", "sgn"], _integer_or_float(
     lambda w, dtype, a: a if dtype == torch.bool else w.integer(
         "minimum", w.integer("maximum", a, -1, dtype), 1, dtype), _sign_of_float), Kind.DEFAULT)
-unary(["relu"], _integer_or_float(
-    lambda w, dtype, a: w.integer("maximum", a, 0, dtype),
-    lambda w, a: w.float_extreme("maximum", a, 0.0)), Kind.DEFAULT)
+handles("relu")(lambda tracer, x: HANDLERS["bounded from below"](tracer, x, 0))
 unary(["logical_not"], lambda w, dtype, a: w.negate(as_flag(w, dtype, a)), Kind.ALWAYS_BOOL)
 unary(["bitwise_not"], lambda w, dtype, a: w.negate(a) if dtype == torch.bool else
        w.integer("xor", a, -1, dtype), Kind.DEFAULT)
