@@ -26,6 +26,13 @@ static constexpr int64_t serializedBytes = 512;
 /// times with a softcap that spills 260, as long where it spills 290; one
 /// program for all gradients is 1.06 times as fast as two where it spills 216.
 static constexpr int64_t mostOfGradients = 288;
+/// The same for sm_90a, where what is given up for it is worth more: at d = 64
+/// 128 x 64 that spill 308 to 600 bytes took 0.51 to 0.99 of the time of what
+/// does not (14 scores with tables, parameters or long formulas on an H200; two
+/// took 1.19 and 1.32), those that spill up to 2000 took 0.77 to 1.02 (11; one
+/// 1.12, one 1.15), with 5248 bytes 1.73; at d = 128 128 x 32 that spill 312 to
+/// 1388 took 0.64 to 0.80 of the time of one warpgroup (9; one 1.07).
+static constexpr int64_t mostOfHopperGradients = 2048;
 /// What less than other tiles may mend.
 static constexpr int64_t little = 64;
 /// What an f32 kernel may spill: plans that spill nothing split the same keys
@@ -137,7 +144,13 @@ static int64_t tolerated(const Compilation &compilation) {
   const plan::Workload &workload = compilation.getWorkload();
   if (workload.elementBytes == 4)
     return workload.isBackward ? mostOfF32Gradients : mostOfF32;
-  return workload.isBackward ? mostOfGradients : 0;
+  if (!workload.isBackward)
+    return 0;
+  bool isHopper =
+      llvm::all_of(compilation.getPlans(), [](const plan::PlanCase &entry) {
+        return entry.plan.getTarget() == TargetKind::SM90A;
+      });
+  return isHopper ? mostOfHopperGradients : mostOfGradients;
 }
 
 /// About how many registers a thread lacks: what is spilled in loops is stored
@@ -339,16 +352,32 @@ static CompileOptions withoutLoops(CompileOptions options) {
   return options;
 }
 
+/// Whether what a plan with such loops spills is more than others do, and more
+/// than is known to be worth it.
+static bool spillsByLoops(const Compilation &compilation) {
+  int64_t ofLoops = 0, ofOthers = mostOfGradients;
+  for (const plan::PlanCase &entry : compilation.getPlans()) {
+    int64_t &most = hasHeadLoop(entry) ? ofLoops : ofOthers;
+    most = std::max(most, compilation.getSpilledBytes(entry.plan));
+  }
+  return ofLoops > ofOthers;
+}
+
+/// Whether nothing else need be tried.
+static bool isGoodEnough(const Try &attempt) {
+  return attempt.spilledBytes() <= tolerated(attempt.compilation) &&
+         !spillsByLoops(attempt.compilation);
+}
+
 FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
                                            const CompileOptions &options) {
   auto first = std::make_unique<Try>(module, options);
   LogicalResult isDone = first->run();
   // What was only estimated, and is little enough, is not assembled yet.
-  if (succeeded(isDone) &&
-      first->spilledBytes() <= tolerated(first->compilation))
+  if (succeeded(isDone) && isGoodEnough(*first))
     isDone = first->compilation.complete();
   int64_t bytes = first->spilledBytes();
-  if (failed(isDone) || bytes <= tolerated(first->compilation) ||
+  if (failed(isDone) || isGoodEnough(*first) ||
       !first->compilation.isPicked()) {
     if (failed(first->finish(options, succeeded(isDone))))
       return failure();

@@ -415,6 +415,12 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearSum arguments,
     fail("the maximum is not that of the scores alone");
     return false;
   }
+  // What the scores are less of in the exponential and in the maximum is
+  // nothing to all of them, and something to a logit beside them.
+  if (sink && references.size() > (softmax.maximum ? 1 : 0)) {
+    fail("another reduction is subtracted from the scores beside a logit");
+    return false;
+  }
   if (sink && !matchSink(softmax, std::move(*sink), softmax.maximum,
                          coefficient, inMaximum))
     return false;

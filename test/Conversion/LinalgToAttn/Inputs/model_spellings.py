@@ -237,6 +237,21 @@ def maximum_subtracted_from_the_scores_alone(g):
 
 
 @kept
+def more_than_the_maximum_subtracted_from_the_scores_alone(g):
+    """So is this one, where a number stands beside the maximum."""
+    q, k, v = g.qkv()
+    sink = g.arg("h")
+
+    def between(s):
+        top = g.map([g.reduce("maximumf", s, "j")],
+                    f"%c = arith.constant 0.5 : {s.dtype}\n%y = arith.addf %0, %c : {s.dtype}")
+        return g.binary("subf", s, top)
+
+    softmax = by_concatenation(g, sink, lambda s: g.spelled_softmax(s, "n"))
+    return attention(g, q, k, v, between=between, softmax=softmax)
+
+
+@kept
 def maximum_over_queries_subtracted_first(g):
     return attention(g, *g.qkv(), between=lambda s: shifted(g, s, "i"))
 
