@@ -6,7 +6,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""Attention of which a part is inside of torch.no_grad: gradients go where PyTorch's go."""
+"""Attention of which a part is inside of torch.no_grad, or detached: gradients go where
+PyTorch's go."""
 
 import pytest
 
@@ -61,8 +62,28 @@ def whole(q, k, v, slopes):
     return attention + v
 
 
+def straight_through(q, k, v, slopes):
+    scores = q @ k.mT / 4 - slopes
+    return (scores + (scores.round() - scores).detach()).softmax(-1) @ v
+
+
+def detached_gate(q, k, v, slopes):
+    scores = q @ k.mT / 4 - slopes
+    return (scores * torch.sigmoid(scores.detach())).softmax(-1) @ v
+
+
+def data_gate(q, k, v, slopes):
+    scores = q @ k.mT / 4 - slopes
+    return (scores * torch.sigmoid(scores.data)).softmax(-1) @ v
+
+
+def detached_factor(q, k, v, slopes):
+    return (q @ k.mT / 4 - slopes * slopes.detach()).softmax(-1) @ v
+
+
 FUSED = {scores_of: False, weights: False, weights_of_values_without_gradients: False, bias: True, factors: True,
-         maximum: True, whole: True}
+         maximum: True, whole: True,
+         straight_through: False, detached_gate: False, data_gate: False, detached_factor: True}
 
 
 @pytest.mark.parametrize("function", FUSED, ids=lambda function: function.__name__)

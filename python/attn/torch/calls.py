@@ -54,11 +54,16 @@ class Calls(TorchFunctionMode):
         if function is torch.Tensor.__getitem__:
             if _has_symbol(args):
                 with tracer.reporting("Tensor.__getitem__"):
-                    return symbols.index(tracer, tracer.lift(args[0]), args[1])
+                    return tracer.made(symbols.index(tracer, tracer.lift(args[0]), args[1]))
         elif function in (torch.where, torch.Tensor.where):
             if _has_symbol([*args, *kwargs.values()]):
                 with tracer.reporting("torch.where"):
-                    return _where(tracer, function is torch.Tensor.where, args, kwargs)
+                    return tracer.made(_where(tracer, function is torch.Tensor.where, args, kwargs))
+        elif name == "detach_" and _has_symbol(args):
+            with tracer.reporting("Tensor.detach_"):
+                raise aten.Unsupported("gradients are not stopped in place: use detach()")
+        elif name == "_set_grad_enabled":
+            tracer.set_gradients(*args)
         elif name in _POINTING:
             tracer.is_repeatable = False
         elif name in _LOOKING:

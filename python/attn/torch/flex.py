@@ -129,7 +129,7 @@ def _warm_key(query, key, value, score_mod, block_mask, scale, enable_gqa):
         return warm.key(query, key, value, "flex", scale, bool(enable_gqa)), None, None
     seen, leaves = likeness.find((score_mod, mask_mod))
     found, variant = seen and warm.key(query, key, value, "flex", scale, bool(enable_gqa), seen, token,
-                                       torch.get_default_dtype()), None
+                                       torch.get_default_dtype(), torch.is_grad_enabled()), None
     if found is not None and seen.has_reads:
         variant = trace.variant(seen, leaves, device=query.device, sizes=(*query.shape[:3], *key.shape[2:3]))
         found = variant and warm.narrower(found, variant)

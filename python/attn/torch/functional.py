@@ -157,7 +157,8 @@ def _warm_key(q, k, v, score, mask, rest):
     if score is None and mask is None:
         return warm.key(q, k, v, "attention", rest), None, None
     seen, leaves = likeness.find((score, mask))
-    found, variant = seen and warm.key(q, k, v, "attention", rest, seen, torch.get_default_dtype()), None
+    found, variant = seen and warm.key(q, k, v, "attention", rest, seen, torch.get_default_dtype(),
+                                       torch.is_grad_enabled()), None
     if found is not None and seen.has_reads:
         variant = trace.variant(
             seen, leaves, programs.NAMES, device=q.device, sizes=_sizes(q, k, swaps=rest[-2] == "bshd"))

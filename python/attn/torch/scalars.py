@@ -34,6 +34,9 @@ LIMITS = {
     torch.int64: (-2**63, 2**63 - 1),
 }
 NAMES = re.compile(r"%\w+")  # of values, in a line
+# What floats come from, and what no gradient goes through.
+_FLOATS_LOADED = re.compile(r"attn\.capture_load .*x(f16|bf16|f32)>$")
+_STOPPING = ("arith.bitcast", "arith.fptosi", "arith.cmpf", "attn.capture_load", "attn.capture_search")
 I32 = LIMITS[torch.int32]
 _MAX_MULTIPLIED = 16  # powers up to this one are products
 
@@ -395,6 +398,29 @@ class Writer(expression.Lines):
         return value if found is None else self.ranged(value, found)
 
     # Floats
+
+    def stopped(self, x):
+        """x, but no gradient goes through it: bits are integers, which have none. That is all
+        they are for, the two are gone where kernels are made of the lines."""
+        if not isinstance(x, Value) or x.type != "f32" or not self.moves(x):
+            return x
+        bits = self.add(f"arith.bitcast {x.name} : f32 to i32", "i32")
+        return self.add(f"arith.bitcast {bits.name} : i32 to f32", "f32")
+
+    def moves(self, x):
+        """Whether x may have a gradient: it is computed from the score or captured floats,
+        and not by way of integers, flags or stopped()."""
+        definitions = dict(line.split(" = ", 1) for line in self.text)
+        seen, rest = set(), [x.name]
+        while rest:
+            name = rest.pop()
+            definition = definitions.get(name, "")
+            if name == "%x" or _FLOATS_LOADED.match(definition):
+                return True
+            if name not in seen and not definition.startswith(_STOPPING):
+                seen.add(name)
+                rest += NAMES.findall(definition)
+        return False
 
     def function(self, name, *operands):
         """An operation of math or arith on f32."""

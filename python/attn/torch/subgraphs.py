@@ -217,7 +217,8 @@ def _function(module, result, given, names):
         def look(arguments):
             return torch.fx.node.map_arg(arguments, lambda node: known[node])
         for node in module.graph.nodes:
-            if node not in needed or node in known:
+            # Whether there are gradients is said between the operations.
+            if (node not in needed or node in known) and node.target is not torch._C._set_grad_enabled:
                 continue
             arguments, keywords = look(node.args), look(node.kwargs)
             if node.op == "get_attr":

@@ -17,7 +17,7 @@ import itertools
 
 import torch
 
-from .scalars import Value
+from .scalars import Value, is_float
 
 # Elements that a sum, or a product with a vector, may write one after the other.
 MAX_UNROLLED = 256
@@ -56,6 +56,16 @@ class Symbol(torch.Tensor):
 
 def scalar(tracer, x, dtype):
     return Symbol(tracer, (), dtype, lambda index: x)
+
+
+def moves(symbol):
+    """Whether an element may have a gradient."""
+    if not is_float(symbol.dtype):
+        return False
+    writer = symbol.tracer.writer
+    return symbol.numel() > MAX_UNROLLED or any(
+        isinstance(x, Value) and writer.moves(x)
+        for x in map(symbol.element, itertools.product(*map(range, symbol.shape))))
 
 
 def is_integer(symbol):

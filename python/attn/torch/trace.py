@@ -102,7 +102,9 @@ _KNOWN, _WIDE, _MAX_KNOWN = {}, object(), 1024
 
 
 def _state(key):
-    return key, torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")
+    # Without gradients a function's own torch.no_grad() says nothing.
+    return (key, torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled("cpu"),
+            torch.is_autocast_enabled("cuda"))
 
 
 def _remembered(functions, key, sizes, trace):

@@ -99,6 +99,8 @@ class Tracer:
         self.captures = Captures(self, device)
         self.is_repeatable = True  # nothing was drawn, or looked at where it lies
         self.steps = Steps()  # by which the function made tensors of others
+        self.stops_gradients = False  # by torch.no_grad() or a like of it in the function
+        self._has_gradients = torch.is_grad_enabled()
         self.called = None  # what the function called last
         self.given = ()  # the tensors of that call
 
@@ -146,6 +148,27 @@ class Tracer:
             if called and called.split(".")[-1].strip("_") not in operation:
                 operation = f"{called} ({operation})"
             raise TraceError(f"{self.where()}: {self.what}: {operation}: {error}") from error
+
+    # Gradients
+
+    def set_gradients(self, enabled):
+        """The function said so, by torch.no_grad() or another name of it."""
+        self.stops_gradients = not enabled
+
+    def is_stopping(self):
+        """Whether the function wants no gradients of what it does now."""
+        # In forward() of an autograd.Function there are none, either: that is no wish of the
+        # function, and its forward is differentiated here.
+        return self._has_gradients and (
+            self.stops_gradients and not torch.is_grad_enabled() or torch.is_inference_mode_enabled())
+
+    def made(self, result):
+        """What an operation returned, without gradients where the function wants none."""
+        if not self.is_stopping():
+            return result
+        if isinstance(result, (tuple, list)):
+            return type(result)(map(self.made, result))
+        return aten.stopped(self, result) if isinstance(result, Symbol) else result
 
     # Tensors
 

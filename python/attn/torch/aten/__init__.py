@@ -18,7 +18,7 @@ import torch
 from .. import symbols
 from ..symbols import Symbol
 from . import arithmetic, functions, reductions, searches, tensors, views  # noqa: F401: they fill HANDLERS
-from .handlers import HANDLERS, Unsupported, convert
+from .handlers import HANDLERS, Unsupported, convert, stopped  # noqa: F401: for the tracer
 
 
 def _tracer(args):
@@ -51,9 +51,11 @@ def dispatch(function, args, kwargs):
             with tracer.modes():  # what it does to other tensors is done as the function would
                 return _decomposed(function, args, kwargs)
         out = kwargs.pop("out", None)
-        result = handler(tracer, *_lifted(tracer, list(args)),
-                         **{key: _lifted(tracer, value) for key, value in kwargs.items()})
         target = args[0] if in_place else out
+        if isinstance(target, Symbol) and tracer.is_stopping() and symbols.moves(target):
+            raise Unsupported("what has gradients is not written to inside of torch.no_grad(): make another value")
+        result = tracer.made(handler(tracer, *_lifted(tracer, list(args)),
+                                     **{key: _lifted(tracer, value) for key, value in kwargs.items()}))
         return result if target is None else _assigned(tracer, target, result)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
 
 from ..scalars import is_float
-from .handlers import HANDLERS, as_flag, as_float, handles, no_flags, pointwise, unary
+from .handlers import HANDLERS, as_flag, as_float, handles, no_flags, pointwise, stopped, unary
 
 
 def _function(name):
@@ -80,8 +80,9 @@ for _names, _math in ((("floor",), "floor"), (("ceil",), "ceil"), (("trunc", "fi
 unary(["frac"], lambda w, dtype, a: as_float(w, a) - w.function("math.trunc", a), Kind.DEFAULT)
 unary(["square"], _integer_or_float(
     lambda w, dtype, a: w.integer("mul", a, a, dtype), lambda w, a: a * a), Kind.DEFAULT)
-unary(["positive", "clone", "detach", "alias", "lift_fresh", "lift", "contiguous", "detach_copy",
-        "alias_copy", "view_of"], _same, Kind.NO_OPMATH)
+unary(["positive", "clone", "alias", "lift_fresh", "lift", "contiguous", "alias_copy", "view_of"], _same,
+       Kind.NO_OPMATH)
+handles("detach", "detach_copy")(lambda tracer, x: stopped(tracer, x))
 
 
 def _sign_of_float(w, a):

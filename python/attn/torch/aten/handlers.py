@@ -82,6 +82,12 @@ def convert(tracer, x, dtype):
     return Symbol(tracer, x.shape, dtype, lambda index: tracer.writer.cast(load(index), x.dtype, dtype))
 
 
+def stopped(tracer, x):
+    """x.detach()."""
+    load = symbols.broadcast(x, x.shape)
+    return Symbol(tracer, x.shape, x.dtype, lambda index: tracer.writer.stopped(load(index)))
+
+
 def unary(names, compute, kind=Kind.INT_TO_FLOAT):
     """Handles operations of one tensor: compute(writer, dtype, a)."""
     def handler(tracer, x, **_):
