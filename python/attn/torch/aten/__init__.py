@@ -18,7 +18,7 @@ import torch
 from .. import symbols
 from ..symbols import Symbol
 from . import arithmetic, functions, reductions, searches, tensors, views  # noqa: F401: they fill HANDLERS
-from .handlers import HANDLERS, Unsupported, convert, stopped  # noqa: F401: for the tracer
+from .handlers import HANDLERS, INERT, Unsupported, convert, stopped  # noqa: F401: for the tracer
 
 
 def _tracer(args):
@@ -55,7 +55,7 @@ def dispatch(function, args, kwargs):
         if isinstance(target, Symbol) and tracer.is_stopping() and symbols.moves(target):
             raise Unsupported("what has gradients is not written to inside of torch.no_grad(): make another value")
         result = tracer.made(handler(tracer, *_lifted(tracer, list(args)),
-                                     **{key: _lifted(tracer, value) for key, value in kwargs.items()}))
+                                     **{key: _lifted(tracer, value) for key, value in kwargs.items() if key not in INERT}))
         return result if target is None else _assigned(tracer, target, result)
 
 

@@ -46,7 +46,7 @@ add, sub, mul = (_arithmetic(*pair) for pair in (("add", "or"), ("sub", None), (
 
 
 def _with_alpha(compute, flipped):
-    def handler(tracer, a, b, alpha=1, **_):
+    def handler(tracer, a, b, alpha=1):
         if flipped:
             a, b = b, a
         if alpha != 1:
@@ -58,7 +58,7 @@ def _with_alpha(compute, flipped):
     return handler
 
 
-def _rsub(tracer, a, b, alpha=1, **_):
+def _rsub(tracer, a, b, alpha=1):
     """b - alpha a"""
     return _with_alpha(sub, False)(tracer, b, a, alpha)
 
@@ -70,7 +70,7 @@ binary(["mul", "multiply"], mul)
 
 
 @handles("div", "divide", "true_divide")
-def _div(tracer, a, b, rounding_mode=None, **_):
+def _div(tracer, a, b, rounding_mode=None):
     w = tracer.writer
     if rounding_mode is None:
         return pointwise(tracer, lambda dtype, x, y: as_float(w, x) / as_float(w, y), [a, b], Kind.INT_TO_FLOAT)
@@ -93,7 +93,7 @@ def _no_flag_operands(compute):
 
 
 @handles("floor_divide")
-def _floor_divide(tracer, a, b, **_):
+def _floor_divide(tracer, a, b):
     return _div(tracer, a, b, rounding_mode="floor")
 
 
@@ -225,7 +225,7 @@ def _masked_fill(tracer, x, mask, value):
 
 
 @handles("clamp", "clip")
-def _clamp(tracer, x, min=None, max=None, **_):
+def _clamp(tracer, x, min=None, max=None):
     if min is not None:
         x = HANDLERS["bounded from below"](tracer, x, min)
     return x if max is None else HANDLERS["bounded from above"](tracer, x, max)

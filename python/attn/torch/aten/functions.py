@@ -14,7 +14,7 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
 
 from ..scalars import is_float
-from .handlers import HANDLERS, as_flag, as_float, handles, no_flags, pointwise, stopped, unary
+from .handlers import HANDLERS, Unsupported, as_flag, as_float, handles, no_flags, pointwise, stopped, unary
 
 
 def _function(name):
@@ -73,10 +73,26 @@ unary(["abs", "absolute"], _integer_or_float(
     lambda w, dtype, a: a if dtype == torch.bool else w.absolute(a, dtype), lambda w, a: abs(a)), Kind.DEFAULT)
 unary(["neg", "negative"], _integer_or_float(
     no_flags(lambda w, dtype, a: w.integer("sub", 0, a, dtype)), lambda w, a: -a), Kind.DEFAULT)
-for _names, _math in ((("floor",), "floor"), (("ceil",), "ceil"), (("trunc", "fix"), "trunc"),
-                      (("round",), "roundeven")):
+for _names, _math in ((("floor",), "floor"), (("ceil",), "ceil"), (("trunc", "fix"), "trunc")):
     unary(_names, _integer_or_float(_same, lambda w, a, name=_math: w.function("math." + name, a)),
            Kind.DEFAULT)
+
+
+@handles("round")
+def _round(tracer, x, decimals=0):
+    def compute(dtype, a):
+        if not is_float(dtype):
+            if decimals:
+                raise Unsupported("integers are not rounded to decimals: make them floats")
+            return a
+        w, power = tracer.writer, 10.0 ** abs(decimals)
+        a = as_float(w, a)
+        if decimals > 0:
+            return w.function("math.roundeven", a * power) / power
+        return w.function("math.roundeven", a / power) * power if decimals else w.function("math.roundeven", a)
+    return pointwise(tracer, compute, [x], Kind.DEFAULT)
+
+
 unary(["frac"], lambda w, dtype, a: as_float(w, a) - w.function("math.trunc", a), Kind.DEFAULT)
 unary(["square"], _integer_or_float(
     lambda w, dtype, a: w.integer("mul", a, a, dtype), lambda w, a: a * a), Kind.DEFAULT)
@@ -175,19 +191,27 @@ def _logit(w, a, eps=None):
 
 
 @handles("threshold")
-@_float_rule
-def _threshold(w, a, threshold, value):
-    return w.where(w.compare("le", a, float(threshold)), float(value), a, torch.float32)
+def _threshold(tracer, x, threshold, value):
+    w = tracer.writer
+
+    def compute(dtype, a):
+        limit, other = (w.cast(number, None, dtype) for number in (threshold, value))
+        return w.where(w.compare("le", a, limit), other, a, dtype)
+    return pointwise(tracer, compute, [x], Kind.NO_OPMATH)
 
 
 @handles("nan_to_num")
-@_float_rule
-def _nan_to_num(w, a, nan=None, posinf=None, neginf=None):
-    largest = torch.finfo(torch.float32).max
-    a = w.where(w.compare("ne", a, a), 0.0 if nan is None else float(nan), a, torch.float32)
-    a = w.where(w.compare("eq", a, math.inf), largest if posinf is None else float(posinf), a, torch.float32)
-    return w.where(w.compare("eq", a, -math.inf), -largest if neginf is None else float(neginf), a,
-                   torch.float32)
+def _nan_to_num(tracer, x, nan=None, posinf=None, neginf=None):
+    if not is_float(x.dtype):
+        return x
+    w, largest = tracer.writer, torch.finfo(x.dtype).max
+
+    def compute(dtype, a):
+        a = w.where(w.compare("ne", a, a), 0.0 if nan is None else float(nan), a, torch.float32)
+        a = w.where(w.compare("eq", a, math.inf), largest if posinf is None else float(posinf), a, torch.float32)
+        return w.where(w.compare("eq", a, -math.inf), -largest if neginf is None else float(neginf), a,
+                       torch.float32)
+    return pointwise(tracer, compute, [x], Kind.DEFAULT)
 
 
 handles("tanh_approx")(HANDLERS["tanh"])

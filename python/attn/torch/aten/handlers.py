@@ -23,6 +23,8 @@ from ..scalars import LIMITS, is_float
 from ..symbols import Symbol
 
 HANDLERS = {}
+# Arguments that change no element, and no handler gets: where and how tensors lie.
+INERT = frozenset(("layout", "device", "pin_memory", "non_blocking", "memory_format", "implicit", "sparse_grad"))
 
 
 class Unsupported(Exception):
@@ -90,14 +92,14 @@ def stopped(tracer, x):
 
 def unary(names, compute, kind=Kind.INT_TO_FLOAT):
     """Handles operations of one tensor: compute(writer, dtype, a)."""
-    def handler(tracer, x, **_):
+    def handler(tracer, x):
         return pointwise(tracer, lambda dtype, a: compute(tracer.writer, dtype, a), [x], kind)
     handles(*names)(handler)
 
 
 def binary(names, compute, kind=Kind.DEFAULT):
     """Handles operations of two: compute(writer, dtype, a, b)."""
-    def handler(tracer, a, b, **_):
+    def handler(tracer, a, b):
         return pointwise(tracer, lambda dtype, x, y: compute(tracer.writer, dtype, x, y), [a, b], kind)
     handles(*names)(handler)
 

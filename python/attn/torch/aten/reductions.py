@@ -16,32 +16,39 @@ from .arithmetic import add, extreme, mul
 from .handlers import HANDLERS, Unsupported, convert, handles
 
 
+def _sum_type(x, dtype):
+    dtype = dtype or (x.dtype if is_float(x.dtype) else torch.int64)
+    if dtype == torch.float64:
+        raise Unsupported("this is float64, and scores are float32")
+    return dtype
+
+
 def _dims(dim):
     return None if dim is None else [dim] if isinstance(dim, int) else list(dim)
 
 
 @handles("sum")
-def _sum(tracer, x, dim=None, keepdim=False, dtype=None, **_):
-    dtype = dtype or (x.dtype if is_float(x.dtype) else torch.int64)
+def _sum(tracer, x, dim=None, keepdim=False, dtype=None):
+    dtype = _sum_type(x, dtype)
     return symbols.reduce(tracer, x, _dims(dim), keepdim, dtype, None,
                           lambda a, b: add(tracer.writer, dtype, a, b))
 
 
 @handles("mean")
-def _mean(tracer, x, dim=None, keepdim=False, dtype=None, **_):
+def _mean(tracer, x, dim=None, keepdim=False, dtype=None):
     total = _sum(tracer, x, dim, keepdim, dtype)
     return HANDLERS["div"](tracer, total, x.numel() // max(1, total.numel()))
 
 
 @handles("prod")
-def _prod(tracer, x, dim=None, keepdim=False, dtype=None, **_):
-    dtype = dtype or (x.dtype if is_float(x.dtype) else torch.int64)
+def _prod(tracer, x, dim=None, keepdim=False, dtype=None):
+    dtype = _sum_type(x, dtype)
     return symbols.reduce(tracer, x, _dims(dim), keepdim, dtype, None,
                           lambda a, b: mul(tracer.writer, dtype, a, b))
 
 
 def _any_or_all(name, start):
-    def handler(tracer, x, dim=None, keepdim=False, **_):
+    def handler(tracer, x, dim=None, keepdim=False):
         return symbols.reduce(tracer, convert(tracer, x, torch.bool), _dims(dim), keepdim, torch.bool, start,
                               lambda a, b: tracer.writer.logic(name, a, b))
     return handler
@@ -52,7 +59,7 @@ handles("all")(_any_or_all("and", True))
 
 
 def _largest(name):
-    def handler(tracer, x, dim=None, keepdim=False, **_):
+    def handler(tracer, x, dim=None, keepdim=False):
         return symbols.reduce(tracer, x, _dims(dim), keepdim, x.dtype, None,
                               lambda a, b: extreme(name)(tracer.writer, x.dtype, a, b))
     return handler

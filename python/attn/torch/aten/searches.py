@@ -15,7 +15,7 @@ from .. import symbols
 from .handlers import Unsupported, handles, pointwise
 
 
-def _search(tracer, table, x, right):
+def _search(tracer, table, x, right, is_narrow):
     if not symbols.is_integer(x) or not symbols.is_integer(table):
         raise Unsupported("wanted integers to search for among integers")
     if table.dim() != 1:
@@ -27,16 +27,16 @@ def _search(tracer, table, x, right):
         value = w.typed(upto, "i32")
         count = w.add(f"attn.capture_search %{found.name}[], {value.name} : {found.type}", "i32")
         return w.ranged(count, (0, table.shape[0]))
-    return pointwise(tracer, compute, [x], Kind.NO_OPMATH, torch.int64)
+    return pointwise(tracer, compute, [x], Kind.NO_OPMATH, torch.int32 if is_narrow else torch.int64)
 
 
 @handles("searchsorted")
-def _searchsorted(tracer, table, x, out_int32=False, right=False, side=None, sorter=None, **_):
+def _searchsorted(tracer, table, x, out_int32=False, right=False, side=None, sorter=None):
     if sorter is not None:
         raise Unsupported("wanted a sorted tensor, got a sorter")
-    return _search(tracer, table, x, right or side == "right")
+    return _search(tracer, table, x, right or side == "right", out_int32)
 
 
 @handles("bucketize")
-def _bucketize(tracer, x, table, out_int32=False, right=False, **_):
-    return _search(tracer, table, x, right)
+def _bucketize(tracer, x, table, out_int32=False, right=False):
+    return _search(tracer, table, x, right, out_int32)

@@ -18,7 +18,7 @@ from .views import unbind
 
 
 @handles("_to_copy", "to", "convert_element_type")
-def _to(tracer, x, dtype=None, **_):
+def _to(tracer, x, dtype=None):
     return convert(tracer, x, dtype)
 
 
@@ -28,14 +28,14 @@ def _filled(tracer, shape, dtype, value):
 
 
 def _like(value):
-    def handler(tracer, x, *given, dtype=None, **_):
+    def handler(tracer, x, *given, dtype=None):
         fill = given[0] if value is None else value
         return _filled(tracer, x.shape, dtype or x.dtype, fill)
     return handler
 
 
 def _new(value):
-    def handler(tracer, x, size, *given, dtype=None, **_):
+    def handler(tracer, x, size, *given, dtype=None):
         fill = given[0] if value is None else value
         return _filled(tracer, size, dtype or x.dtype, fill)
     return handler
@@ -47,7 +47,7 @@ for _name, _value in (("zeros", 0), ("ones", 1), ("full", None), ("empty", 0)):
 handles("fill")(lambda tracer, x, value: convert(tracer, value, x.dtype) if isinstance(value, Symbol)
                 else _filled(tracer, x.shape, x.dtype, value))
 handles("zero")(lambda tracer, x: _filled(tracer, x.shape, x.dtype, 0))
-handles("copy")(lambda tracer, x, source, *_: symbols.expand(convert(tracer, source, x.dtype), x.shape))
+handles("copy")(lambda tracer, x, source, non_blocking=False: symbols.expand(convert(tracer, source, x.dtype), x.shape))
 
 
 @handles("_local_scalar_dense", "item", "is_nonzero", "equal")
@@ -62,13 +62,13 @@ def _joined_dtype(tensors):
 
 
 @handles("stack")
-def _stack(tracer, tensors, dim=0, **_):
+def _stack(tracer, tensors, dim=0):
     dtype = _joined_dtype(tensors)
     return symbols.stack(tracer, [convert(tracer, x, dtype) for x in tensors], dim, dtype)
 
 
 @handles("cat", "concat", "concatenate")
-def _cat(tracer, tensors, dim=0, **_):
+def _cat(tracer, tensors, dim=0):
     dtype = _joined_dtype(tensors)
     parts = [part for x in tensors for part in unbind(tracer, convert(tracer, x, dtype), dim)]
     if len(parts) > symbols.MAX_UNROLLED:

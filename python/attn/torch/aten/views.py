@@ -8,9 +8,11 @@
 #===----------------------------------------------------------------------===#
 """Views of tensors, and their elements at indices."""
 
+import torch
+
 from .. import symbols
 from ..symbols import Symbol
-from .handlers import HANDLERS, handles
+from .handlers import Unsupported, handles
 
 
 def _as_view(function):
@@ -22,18 +24,39 @@ def _number(tracer, at):
 
 
 handles("view", "_unsafe_view", "reshape", "_reshape_alias", "view_copy")(
-    lambda tracer, x, shape, *_: symbols.reshape(x, list(shape)))
-handles("flatten")(lambda tracer, x, start=0, end=-1: symbols.reshape(x, [-1]))
-handles("expand", "expand_copy")(lambda tracer, x, shape, **_: symbols.expand(x, list(shape)))
+    lambda tracer, x, shape, stride=None: symbols.reshape(x, list(shape)))
+handles("expand", "expand_copy")(lambda tracer, x, shape: symbols.expand(x, list(shape)))
 handles("permute", "permute_copy")(_as_view(symbols.permute))
 handles("unsqueeze", "unsqueeze_copy")(_as_view(symbols.unsqueeze))
 handles("select", "select_copy")(lambda tracer, x, dim, at: symbols.select(x, dim, _number(tracer, at)))
 handles("index_select")(lambda tracer, x, dim, at: symbols.gather_arrays(
     x, [None] * (dim % x.dim()) + [at if at.dim() else symbols.unsqueeze(at, 0)]))
 handles("index", "_unsafe_index")(lambda tracer, x, at: symbols.gather_arrays(x, list(at)))
-handles("gather")(lambda tracer, x, dim, at, **_: symbols.gather(x, dim, at))
+handles("gather")(lambda tracer, x, dim, at: symbols.gather(x, dim, at))
 handles("take")(lambda tracer, x, at: symbols.gather_arrays(symbols.reshape(x, [-1]), [at]))
-handles("embedding")(lambda tracer, weight, at, *_, **__: symbols.gather_arrays(weight, [at]))
+
+
+@handles("flatten")
+def _flatten(tracer, x, start=0, end=-1):
+    rank = max(x.dim(), 1)
+    shape = list(x.shape) or [1]
+    start, end = start % rank, end % rank
+    return symbols.reshape(x, [*shape[:start], torch.Size(shape[start:end + 1]).numel(), *shape[end + 1:]])
+
+
+@handles("embedding")
+def _embedding(tracer, weight, at, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    if scale_grad_by_freq:
+        raise Unsupported("gradients are not divided by how often an index is there")
+    found, w = symbols.gather_arrays(weight, [at]), tracer.writer
+    if padding_idx < 0:
+        return found
+
+    def load(index):
+        """That row of the table has no gradient."""
+        x, number = found.element(index), at.element(index[:at.dim()])
+        return w.where(w.compare("eq", number, padding_idx), w.stopped(x), x, torch.float32)
+    return Symbol(tracer, found.shape, found.dtype, load)
 
 
 @handles("squeeze", "squeeze_copy")
@@ -74,8 +97,3 @@ def _split(tracer, x, sizes, dim=0):
         sizes = [min(sizes, total - start) for start in range(0, total, sizes)]
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     return tuple(symbols.narrow(x, dim, a, a + size, 1) for a, size in zip(starts, sizes))
-
-
-@handles("diff")
-def _diff(tracer, x, n=1, dim=-1, *_):
-    return HANDLERS["sub"](tracer, symbols.narrow(x, dim, 1, None, 1), symbols.narrow(x, dim, 0, -1, 1))
