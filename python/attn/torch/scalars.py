@@ -14,6 +14,7 @@ PyTorch may need it: every integer has a range (the smallest and the largest it
 can be), and what fits i32 is computed there.
 """
 
+import math
 import operator
 import re
 
@@ -431,6 +432,19 @@ class Writer(expression.Lines):
     def float_extreme(self, name, a, b):
         """The larger or smaller one, NaN where one is."""
         return self.function(f"arith.{name}f", a, b)
+
+    def bounded(self, x, low=None, high=None):
+        """x, but not below or above a number; there, and beyond, no gradient goes to x. The
+        number is what math.clampf clamps, as a value on a bound has all of its gradients;
+        kernels have a maximum or a minimum."""
+        if low is not None:
+            x = self.clamped(low, x, math.inf)
+        return x if high is None else self.clamped(high, -math.inf, x)
+
+    def clamped(self, *operands):
+        """math.clampf: a value on a bound has the gradient."""
+        value, low, high = (self.typed(x, "f32").name for x in operands)
+        return self.add(f"math.clampf {value} to [{low}, {high}] : f32", "f32")
 
     def power(self, base, exponent):
         exponent = self.known(exponent)

@@ -154,19 +154,7 @@ def extreme(name):
     return compute
 
 
-def bounded(name, reached):
-    """A maximum or minimum with a bound, where scores that reach it have no slope; a maximum
-    shares it out among numbers that are one."""
-    def compute(w, dtype, a, bound):
-        if is_float(dtype) and isinstance(a, Value) and isinstance(bound, (int, float)) and w.reaches("%x", a.name):
-            return w.where(w.compare(reached, a, float(bound)), float(bound), a, dtype)
-        return extreme(name)(w, dtype, a, bound)
-    return compute
-
-
 binary(["maximum"], extreme("maximum"))
-binary(["bounded from below"], bounded("maximum", "le"))
-binary(["bounded from above"], bounded("minimum", "ge"))
 binary(["minimum"], extreme("minimum"))
 for _name, _long in (("fmax", "maximum"), ("fmin", "minimum")):
     binary([_name], lambda w, dtype, a, b, name=_long: w.function(
@@ -184,9 +172,9 @@ def _logaddexp(tracer, a, b):
 
     def compute(dtype, x, y):
         x, y = as_float(w, x), as_float(w, y)
-        small = w.function("math.log1p", w.function("math.exp", -abs(x - y)))
-        return w.where(w.compare("eq", x, y), x + math.log(2.0), w.float_extreme("maximum", x, y) + small,
-                       torch.float32)
+        # Of equal ones, which may be infinite, each has half of the gradient.
+        difference = w.where(w.compare("eq", x, y), 0.0, x - y, torch.float32)
+        return w.float_extreme("maximum", x, y) + w.function("math.log1p", w.function("math.exp", -abs(difference)))
     return pointwise(tracer, compute, [a, b], Kind.DEFAULT)
 
 
@@ -226,9 +214,19 @@ def _masked_fill(tracer, x, mask, value):
 
 @handles("clamp", "clip")
 def _clamp(tracer, x, min=None, max=None):
-    if min is not None:
-        x = HANDLERS["bounded from below"](tracer, x, min)
-    return x if max is None else HANDLERS["bounded from above"](tracer, x, max)
+    """At a number x has no gradient, of two equal tensors each has half of it."""
+    for bound, name, side in ((min, "maximum", "low"), (max, "minimum", "high")):
+        if isinstance(bound, Symbol):
+            x = HANDLERS[name](tracer, x, bound)
+        elif bound is not None:
+            x = pointwise(tracer, _bounded(tracer.writer, name, side), [x, bound], Kind.DEFAULT)
+    return x
+
+
+def _bounded(w, name, side):
+    def compute(dtype, x, bound):
+        return w.bounded(x, **{side: bound}) if is_float(dtype) else extreme(name)(w, dtype, x, bound)
+    return compute
 
 
 handles("clamp_min")(lambda tracer, x, low: _clamp(tracer, x, low))
@@ -256,6 +254,11 @@ def _addcdiv(tracer, x, a, b, value=1):
 @handles("xlogy")
 def _xlogy(tracer, a, b):
     w = tracer.writer
-    return pointwise(tracer, lambda dtype, x, y: w.where(
-        w.compare("eq", x, 0.0), 0.0, as_float(w, x) * w.function("math.log", y), torch.float32),
-        [a, b], Kind.INT_TO_FLOAT)
+
+    def compute(dtype, x, y):
+        # 0 where the logarithm is finite is 0 without being told, and has a gradient.
+        is_finite = w.logic("and", w.compare("gt", y, 0.0), w.compare("lt", y, math.inf))
+        nothing = w.logic("and", w.compare("eq", x, 0.0), w.logic("and", w.negate(is_finite), w.compare("eq", y, y)))
+        logarithm = w.function("math.log", w.where(nothing, 1.0, y, torch.float32))
+        return w.where(nothing, 0.0, as_float(w, x) * logarithm, torch.float32)
+    return pointwise(tracer, compute, [a, b], Kind.INT_TO_FLOAT)

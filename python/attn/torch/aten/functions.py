@@ -109,7 +109,9 @@ def _sign_of_float(w, a):
 unary(["sign", "sgn"], _integer_or_float(
     lambda w, dtype, a: a if dtype == torch.bool else w.integer(
         "minimum", w.integer("maximum", a, -1, dtype), 1, dtype), _sign_of_float), Kind.DEFAULT)
-handles("relu")(lambda tracer, x: HANDLERS["bounded from below"](tracer, x, 0))
+unary(["relu"], _integer_or_float(
+    lambda w, dtype, a: w.integer("maximum", a, 0, dtype),
+    lambda w, a: w.bounded(a, 0.0)), Kind.DEFAULT)
 unary(["logical_not"], lambda w, dtype, a: w.negate(as_flag(w, dtype, a)), Kind.ALWAYS_BOOL)
 unary(["bitwise_not"], lambda w, dtype, a: w.negate(a) if dtype == torch.bool else
        w.integer("xor", a, -1, dtype), Kind.DEFAULT)
@@ -179,14 +181,14 @@ def _hardswish(w, a):
 
 
 def _hardsigmoid_value(w, a):
-    return w.float_extreme("minimum", w.float_extreme("maximum", a + 3.0, 0.0), 6.0) / 6.0
+    return w.bounded(a + 3.0, 0.0, 6.0) / 6.0
 
 
 @handles("logit")
 @_float_rule
 def _logit(w, a, eps=None):
     if eps is not None:
-        a = w.float_extreme("minimum", w.float_extreme("maximum", a, float(eps)), 1.0 - float(eps))
+        a = w.clamped(a, float(eps), 1.0 - float(eps))  # here a bound has the gradient
     return w.function("math.log", a / (1.0 - a))
 
 
@@ -198,6 +200,15 @@ def _threshold(tracer, x, threshold, value):
         limit, other = (w.cast(number, None, dtype) for number in (threshold, value))
         return w.where(w.compare("le", a, limit), other, a, dtype)
     return pointwise(tracer, compute, [x], Kind.NO_OPMATH)
+
+
+@handles("sinc")
+@_float_rule
+def _sinc(w, a):
+    """1 at 0, where the slope is 0."""
+    angle, is_zero = a * math.pi, w.compare("eq", a, 0.0)
+    angle = w.where(is_zero, 1.0, angle, torch.float32)
+    return w.where(is_zero, 1.0, w.function("math.sin", angle) / angle, torch.float32)
 
 
 @handles("nan_to_num")

@@ -9,11 +9,12 @@
 """Sums, products and extremes over dimensions."""
 
 import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
 
 from .. import symbols
 from ..scalars import is_float
 from .arithmetic import add, extreme, mul
-from .handlers import HANDLERS, Unsupported, convert, handles
+from .handlers import HANDLERS, Unsupported, convert, handles, pointwise
 
 
 def _sum_type(x, dtype):
@@ -100,4 +101,11 @@ def _mm(tracer, a, b):
 def _norm(tracer, x, ord=2, dim=None, keepdim=False, dtype=None):
     if ord != 2:
         raise Unsupported(f"wanted the norm of order 2, got {ord}")
-    return HANDLERS["sqrt"](tracer, _sum(tracer, HANDLERS["square"](tracer, x), dim, keepdim, dtype))
+    w, total = tracer.writer, _sum(tracer, HANDLERS["square"](tracer, x), dim, keepdim, dtype)
+
+    def compute(used, a):
+        """The root; at 0 its slope is 0."""
+        is_zero = w.compare("eq", a, 0.0)
+        root = w.function("math.sqrt", w.where(is_zero, 1.0, a, torch.float32))
+        return w.where(is_zero, 0.0, root, torch.float32)
+    return pointwise(tracer, compute, [total], Kind.INT_TO_FLOAT)
