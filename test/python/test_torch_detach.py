@@ -6,7 +6,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""Attention of which a part is inside of torch.no_grad: gradients go where PyTorch's go."""
 """Score functions that stop gradients, with detach(), torch.no_grad() or a like of them:
 gradients go where PyTorch's go."""
 
