@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import aten, symbols
+from . import aten, symbols, writes
 from .symbols import Symbol
 
 
@@ -54,11 +54,19 @@ class Calls(TorchFunctionMode):
         if function is torch.Tensor.__getitem__:
             if _has_symbol(args):
                 with tracer.reporting("Tensor.__getitem__"):
-                    return tracer.made(symbols.index(tracer, tracer.lift(args[0]), args[1]))
+                    found = symbols.index(tracer, tracer.lift(args[0]), args[1])
+                    return tracer.made(symbols.copy(found) if _gathers(args[1]) else found)
+        elif function is torch.Tensor.__setitem__:
+            if _has_symbol(args):
+                with tracer.reporting("Tensor.__setitem__"):
+                    return writes.set_item(tracer, *args)
         elif function in (torch.where, torch.Tensor.where):
             if _has_symbol([*args, *kwargs.values()]):
                 with tracer.reporting("torch.where"):
                     return tracer.made(_where(tracer, function is torch.Tensor.where, args, kwargs))
+        elif name == "__set__" and function.__self__ is torch.Tensor.data and _has_symbol(args):
+            with tracer.reporting("Tensor.data"):
+                raise aten.Unsupported("the memory of a tensor is replaced: use copy_()")
         elif name == "detach_" and _has_symbol(args):
             with tracer.reporting("Tensor.detach_"):
                 raise aten.Unsupported("gradients are not stopped in place: use detach()")
@@ -88,6 +96,13 @@ class Calls(TorchFunctionMode):
         return result
 
 
+def _gathers(index):
+    """Whether target[index] is a copy: with tensors among the indices, and as flex attention
+    of PyTorch calls functions, also with nothing but numbers (TransformGetItemToIndex)."""
+    items = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(x, (torch.Tensor, list)) for x in items) or all(isinstance(x, int) for x in items)
+
+
 def _places(index):
     """The tensors of an index that say which element is taken, but not of what size the
     result is: a Step reads them again."""
@@ -112,12 +127,39 @@ class Operations(TorchDispatchMode):
     def __init__(self, tracer):
         super().__init__()
         self.tracer = tracer
+        self._made = tracer.captures.made
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         tensors = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         if any(isinstance(x, Symbol) for x in tensors):
             return aten.dispatch(function, args, dict(kwargs))
+        if function._schema.is_mutable:
+            with self.tracer.reporting(function._schema.name.replace("::", ".")):
+                self._check_written(function, args, kwargs)
+        result = self._run(function, args, kwargs, tensors)
+        given = {storage._cdata for storage in map(_storage, tensors) if storage is not None}
+        for storage in map(_storage, torch.utils._pytree.tree_leaves(result)):
+            if storage is not None and storage._cdata not in given:
+                self._made[storage._cdata] = storage
+        return result
+
+    def _check_written(self, function, args, kwargs):
+        """Kernels read what is in memory when they run. A function that writes to what was
+        there before is called for each of its calls, once."""
+        values = {**dict(zip((x.name for x in function._schema.arguments), args)), **kwargs}
+        written = [values.get(x.name) for x in function._schema.arguments if x.alias_info and x.alias_info.is_write]
+        read = {storage._cdata for storage in map(_storage, self.tracer.captures.lifted()) if storage is not None}
+        for tensor in torch.utils._pytree.tree_leaves(written):
+            if isinstance(tensor, torch.Tensor):
+                storage = _storage(tensor)
+                if storage is None or storage._cdata in read:
+                    raise aten.Unsupported("a tensor is written to after positions said what is read of it: "
+                                           "use clone() before")
+                if storage._cdata not in self._made:
+                    self.tracer.is_repeatable, self.tracer.writes_outside = False, True
+
+    def _run(self, function, args, kwargs, tensors):
         if torch.Tag.nondeterministic_seeded in function.tags:
             self.tracer.is_repeatable = False
             return function(*args, **kwargs)
@@ -135,6 +177,16 @@ class Operations(TorchDispatchMode):
         if is_constant:
             self.tracer.captures.make_constant(result)
         return result
+
+
+def _storage(tensor):
+    """The memory of a tensor, or None."""
+    if not isinstance(tensor, torch.Tensor) or isinstance(tensor, Symbol):
+        return None
+    try:
+        return tensor.untyped_storage()
+    except (RuntimeError, NotImplementedError):  # of tensors that transforms wrap
+        return None
 
 
 def _read(function, args, tensors):

@@ -62,8 +62,13 @@ class Captures:
         self.captured = []
         self._constants = {}  # by id: tensors that the function made of nothing but numbers
         self._symbols = {}
+        self.made = {}  # by _cdata: memory of what the function made itself
 
     # Tensors
+
+    def lifted(self):
+        """Tensors that became Symbols."""
+        return [x for x, _ in self._symbols.values()]
 
     def is_constant(self, tensor):
         return id(tensor) in self._constants
@@ -76,7 +81,9 @@ class Captures:
     def symbol(self, x):
         """A tensor as a Symbol."""
         if id(x) not in self._symbols:
-            self._symbols[id(x)] = x, Symbol(self.tracer, x.shape, x.dtype, self._loader(x))
+            made = Symbol(self.tracer, x.shape, x.dtype, self._loader(x))
+            made.why_kept = "a captured tensor cannot be written to"
+            self._symbols[id(x)] = x, made
         return self._symbols[id(x)][1]
 
     def _loader(self, x):

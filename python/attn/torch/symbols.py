@@ -11,6 +11,9 @@
 A Symbol of no dimensions is a scalar. One with dimensions is a function from indices
 to scalars, so that a view is another function and nothing is read before one element
 is asked for: `bias[b][h]` is two views, `bias[b][h][q, k]` one read.
+
+A view knows what it is a view of, so that what is written to one of both is seen in the
+other. All else keeps the elements that were there when it was made: loader() gives them.
 """
 
 import itertools
@@ -24,25 +27,57 @@ MAX_UNROLLED = 256
 
 
 class Symbol(torch.Tensor):
-    """A tensor of PyTorch whose elements the region computes."""
+    """A tensor of PyTorch whose elements the region computes.
+
+    load    its elements; None: it is a view
+    base    the Symbol that it is a view of, and
+    to_old  what maps its indices to those of the base
+    stride  what PyTorch would have, which tells where reshape() and contiguous() copy"""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
-    def __new__(cls, tracer, shape, dtype, load):
-        return torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=tracer.captures.device)
+    def __new__(cls, tracer, shape, dtype, load, base=None, to_old=None, stride=None):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, tuple(shape), strides=stride, dtype=dtype, device=tracer.captures.device)
 
-    def __init__(self, tracer, shape, dtype, load):
-        self.tracer = tracer
+    def __init__(self, tracer, shape, dtype, load, base=None, to_old=None, stride=None):
+        self.tracer, self.base, self.to_old = tracer, base, to_old
+        self.why_kept = None  # why nothing can be written to it
+        self.stops = False  # whether it is a view through which no gradients go
         self.assign(load)
 
     def assign(self, load):
-        """Gives it other elements: what an operation in place does."""
-        self.load = load
-        self.cell = None if self.shape else load(())
+        """Gives it other elements, where it is no view."""
+        if not self.shape and load is not None:
+            number = load(())
+            load = lambda index: number  # noqa: E731: one scalar, computed once
+        self._load = load
+        if self.base is not None and not self.shape:
+            self.element()  # an index that is out of range is said here
+
+    def loader(self):
+        """What loads its elements as they are now, whatever is written later."""
+        if self.base is None:
+            return self._load
+        load, to_old = self.base.loader(), self.to_old
+        if self.stops:
+            before, load = load, lambda index: self.tracer.writer.stopped(before(index))
+        if self.shape:
+            return lambda index: load(to_old(index))
+        number = load(to_old(()))
+        return lambda index: number
 
     def element(self, index=()):
-        return self.cell if not self.shape else self.load(tuple(index))
+        return self.loader()(tuple(index))
+
+    def root(self):
+        """What it is a view of in the end."""
+        return self if self.base is None else self.base.root()
+
+    def is_stopped(self):
+        """Whether no gradients go to what it is a view of."""
+        return self.stops or self.base is not None and self.base.is_stopped()
 
     def __repr__(self):
         return f"<value of the {self.tracer.what}: {self.dtype}, shape {tuple(self.shape)}>"
@@ -68,42 +103,63 @@ def moves(symbol):
         for x in map(symbol.element, itertools.product(*map(range, symbol.shape))))
 
 
+def stopped(symbol):
+    """A view of all of it through which no gradients go, if there are any."""
+    result = view(symbol, symbol.shape, lambda index: index, symbol.stride())
+    result.stops = symbol.tracer.has_gradients
+    return result
+
+
+def copy(symbol):
+    """One that nothing else writes to."""
+    return Symbol(symbol.tracer, symbol.shape, symbol.dtype, symbol.loader())
+
+
 def is_integer(symbol):
     return symbol.dtype != torch.bool and not symbol.dtype.is_floating_point
 
 
 # Views
 
+def _broadcast_index(symbol, shape):
+    skipped, sizes = len(shape) - symbol.dim(), tuple(symbol.shape)
+    return lambda index: tuple(0 if size == 1 else i for i, size in zip(index[skipped:], sizes))
+
+
 def broadcast(symbol, shape):
     """The loader of `symbol` as one of a larger shape."""
-    if not symbol.shape:
-        return lambda index: symbol.cell
-    skipped, sizes = len(shape) - symbol.dim(), tuple(symbol.shape)
-    return lambda index: symbol.load(
-        tuple(0 if size == 1 else i for i, size in zip(index[skipped:], sizes)))
+    load, to_old = symbol.loader(), _broadcast_index(symbol, shape)
+    return lambda index: load(to_old(index))
 
 
-def view(symbol, shape, to_old):
+def view(symbol, shape, to_old, stride=None):
     """A view of that shape; to_old maps its indices to those of `symbol`."""
-    return Symbol(symbol.tracer, shape, symbol.dtype, lambda index: symbol.element(to_old(index)))
+    return Symbol(symbol.tracer, shape, symbol.dtype, None, symbol, to_old, stride)
 
 
 def expand(symbol, shape):
     lead = len(shape) - symbol.dim()
+    if lead < 0:
+        raise ValueError(f"a tensor of shape {tuple(symbol.shape)} does not fit into one of shape {tuple(shape)}")
     sizes = [symbol.shape[d - lead] if size == -1 else size for d, size in enumerate(shape)]
-    return Symbol(symbol.tracer, sizes, symbol.dtype, broadcast(symbol, sizes))
+    stride = [0] * lead + [0 if old == 1 and new != 1 else step
+                           for old, new, step in zip(symbol.shape, sizes[lead:], symbol.stride())]
+    return view(symbol, sizes, _broadcast_index(symbol, sizes), stride)
 
 
 def permute(symbol, order):
     order = [d % symbol.dim() for d in order]
     return view(symbol, [symbol.shape[d] for d in order],
-                lambda index: tuple(index[order.index(d)] for d in range(len(order))))
+                lambda index: tuple(index[order.index(d)] for d in range(len(order))),
+                [symbol.stride(d) for d in order])
 
 
 def unsqueeze(symbol, dim):
     dim %= symbol.dim() + 1
     shape = [*symbol.shape[:dim], 1, *symbol.shape[dim:]]
-    return view(symbol, shape, lambda index: (*index[:dim], *index[dim + 1:]))
+    step = symbol.shape[dim] * symbol.stride(dim) if dim < symbol.dim() else 1
+    stride = [*symbol.stride()[:dim], step, *symbol.stride()[dim:]]
+    return view(symbol, shape, lambda index: (*index[:dim], *index[dim + 1:]), stride)
 
 
 def squeeze(symbol, dims):
@@ -113,14 +169,15 @@ def squeeze(symbol, dims):
     def to_old(index):
         index = iter(index)
         return tuple(0 if d in gone else next(index) for d in range(symbol.dim()))
-    return view(symbol, [symbol.shape[d] for d in kept], to_old)
+    return view(symbol, [symbol.shape[d] for d in kept], to_old, [symbol.stride(d) for d in kept])
 
 
 def select(symbol, dim, at):
     dim %= symbol.dim()
     at = normalised(symbol.tracer, at, symbol.shape[dim])
     return view(symbol, [*symbol.shape[:dim], *symbol.shape[dim + 1:]],
-                lambda index: (*index[:dim], at, *index[dim:]))
+                lambda index: (*index[:dim], at, *index[dim:]),
+                [*symbol.stride()[:dim], *symbol.stride()[dim + 1:]])
 
 
 def narrow(symbol, dim, start, stop, step):
@@ -132,7 +189,8 @@ def narrow(symbol, dim, start, stop, step):
     def to_old(index):
         at = writer.integer("mul", index[dim], step, torch.int32)
         return (*index[:dim], writer.integer("add", at, start, torch.int32), *index[dim + 1:])
-    return view(symbol, [*symbol.shape[:dim], count, *symbol.shape[dim + 1:]], to_old)
+    stride = [*symbol.stride()[:dim], symbol.stride(dim) * step, *symbol.stride()[dim + 1:]]
+    return view(symbol, [*symbol.shape[:dim], count, *symbol.shape[dim + 1:]], to_old, stride)
 
 
 def reshape(symbol, shape):
@@ -152,7 +210,17 @@ def reshape(symbol, shape):
                        else flat)
             flat = writer.divide("floordiv", flat, size, torch.int32)
         return tuple(old)
-    return view(symbol, shape, to_old)
+    return view(symbol, shape, to_old, _reshaped_stride(symbol, shape))
+
+
+def _reshaped_stride(symbol, shape):
+    if symbol.is_contiguous():
+        return None
+    try:
+        like = torch.empty_strided(symbol.shape, symbol.stride(), device="meta")
+        return like.view(shape).stride()
+    except RuntimeError:  # what PyTorch would copy
+        return None
 
 
 # Indices
@@ -254,8 +322,9 @@ def gather_arrays(base, arrays):
 def gather(symbol, dim, at):
     """torch.gather: at[i, j] along dim."""
     dim %= max(1, symbol.dim())
+    load = at.loader()
     return view(symbol, at.shape, lambda index: (
-        *index[:dim], normalised(symbol.tracer, at.element(index), symbol.shape[dim]), *index[dim + 1:]))
+        *index[:dim], normalised(symbol.tracer, load(index), symbol.shape[dim]), *index[dim + 1:]))
 
 
 # Several elements
@@ -274,10 +343,11 @@ def stack(tracer, symbols, dim, dtype):
     rank = symbols[0].dim() + 1
     dim %= rank
     shape = [*symbols[0].shape[:dim], len(symbols), *symbols[0].shape[dim:]]
+    loads = [symbol.loader() for symbol in symbols]
 
     def load(index):
         rest = (*index[:dim], *index[dim + 1:])
-        return choose(tracer, [s.element(rest) for s in symbols], index[dim], dtype)
+        return choose(tracer, [load(rest) for load in loads], index[dim], dtype)
     return Symbol(tracer, shape, dtype, load)
 
 
@@ -291,6 +361,7 @@ def reduce(tracer, symbol, dims, keepdim, dtype, start, join, cast=True):
     if count > MAX_UNROLLED:
         raise ValueError(f"a kernel would have {count} terms for each score, wanted {MAX_UNROLLED} at most")
     shape = [1 if d in dims else s for d, s in enumerate(symbol.shape) if keepdim or d not in dims]
+    load_term = symbol.loader()
 
     def load(index):
         if not keepdim:
@@ -300,7 +371,7 @@ def reduce(tracer, symbol, dims, keepdim, dtype, start, join, cast=True):
         result = start
         for point in itertools.product(*sizes):
             at = tuple(point[d] if d in dims else index[d] for d in range(symbol.dim()))
-            element = symbol.element(at)
+            element = load_term(at)
             if cast:
                 element = tracer.writer.cast(element, symbol.dtype, dtype)
             result = element if result is None else join(result, element)

@@ -91,7 +91,8 @@ def _narrowed(trace, sizes):
     """trace(sizes), but for any sizes where that makes no difference; and whether it
     makes one."""
     tracers, found = trace(None)
-    if sizes is not None and any(tracer.writer.is_wide for tracer in tracers):
+    if sizes is not None and any(tracer.writer.is_wide for tracer in tracers) and \
+            not any(tracer.writes_outside for tracer in tracers):
         return *trace(sizes), True
     return tracers, found, False
 

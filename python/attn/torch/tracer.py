@@ -98,9 +98,10 @@ class Tracer:
         self.writer = Writer(self.reads)
         self.captures = Captures(self, device)
         self.is_repeatable = True  # nothing was drawn, or looked at where it lies
+        self.writes_outside = False  # to what it did not make
         self.steps = Steps()  # by which the function made tensors of others
         self.stops_gradients = False  # by torch.no_grad() or a like of it in the function
-        self._has_gradients = torch.is_grad_enabled()
+        self.has_gradients = torch.is_grad_enabled()
         self.called = None  # what the function called last
         self.given = ()  # the tensors of that call
 
@@ -159,7 +160,7 @@ class Tracer:
         """Whether the function wants no gradients of what it does now."""
         # In forward() of an autograd.Function there are none, either: that is no wish of the
         # function, and its forward is differentiated here.
-        return self._has_gradients and (
+        return self.has_gradients and (
             self.stops_gradients and not torch.is_grad_enabled() or torch.is_inference_mode_enabled())
 
     def made(self, result):
@@ -168,7 +169,9 @@ class Tracer:
             return result
         if isinstance(result, (tuple, list)):
             return type(result)(map(self.made, result))
-        return aten.stopped(self, result) if isinstance(result, Symbol) else result
+        if not isinstance(result, Symbol):
+            return result
+        return aten.stopped(self, result) if result.base is None else symbols.stopped(result)
 
     # Tensors
 

@@ -15,9 +15,9 @@ or a mask has use for.
 
 import torch
 
-from .. import symbols
+from .. import writes
 from ..symbols import Symbol
-from . import arithmetic, functions, reductions, searches, tensors, views  # noqa: F401: they fill HANDLERS
+from . import arithmetic, functions, items, reductions, searches, tensors, views  # noqa: F401: they fill HANDLERS
 from .handlers import HANDLERS, INERT, Unsupported, convert, stopped  # noqa: F401: for the tracer
 
 
@@ -45,25 +45,33 @@ def dispatch(function, args, kwargs):
     tracer = _tracer([*args, *kwargs.values()])
     namespace, name = function._schema.name.split("::")
     with tracer.reporting(f"{namespace}.{name}"):
+        if torch.Tag.nondeterministic_seeded in function.tags:
+            raise Unsupported("random numbers would be the same at all positions: draw them where flex_attention is called")
         in_place = name.endswith("_") and not name.endswith("__") and name[:-1] in HANDLERS
         handler = HANDLERS.get(name[:-1] if in_place else name)
         if handler is None or namespace not in ("aten", "prims", "approx"):
             with tracer.modes():  # what it does to other tensors is done as the function would
-                return _decomposed(function, args, kwargs)
+                return writes.linked(function, args, kwargs, _decomposed(function, args, kwargs))
+        if torch.Tag.inplace_view in function.tags:
+            raise Unsupported("it changes the shape of a tensor in place: use the one without _")
         out = kwargs.pop("out", None)
-        target = args[0] if in_place else out
-        if isinstance(target, Symbol) and tracer.is_stopping() and symbols.moves(target):
-            raise Unsupported("what has gradients is not written to inside of torch.no_grad(): make another value")
-        result = tracer.made(handler(tracer, *_lifted(tracer, list(args)),
-                                     **{key: _lifted(tracer, value) for key, value in kwargs.items() if key not in INERT}))
-        return result if target is None else _assigned(tracer, target, result)
+        args = _lifted(tracer, list(args))
+        result = handler(tracer, *args,
+                         **{key: _lifted(tracer, value) for key, value in kwargs.items() if key not in INERT})
+        if in_place:
+            return _assigned(args[0], tracer.made(result))
+        if out is None:
+            return tracer.made(writes.linked(function, args, kwargs, result))
+        if not isinstance(result, Symbol) or result.shape != out.shape:
+            raise Unsupported("wanted out= of the shape of the result")
+        return _assigned(out, tracer.made(result))
 
 
-def _assigned(tracer, target, result):
-    if not isinstance(target, Symbol):
-        raise Unsupported("a captured tensor cannot be written to")
-    result = convert(tracer, result, target.dtype)
-    target.assign(symbols.broadcast(result, target.shape))
+def _assigned(target, result):
+    writes.check(target)
+    if not torch.can_cast(result.dtype, target.dtype):
+        raise Unsupported(f"a result of {result.dtype} cannot be written to a tensor of {target.dtype}")
+    writes.write(target, result)
     return target
 
 

@@ -13,6 +13,7 @@ import math
 import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
 
+from .. import symbols
 from ..scalars import is_float
 from .handlers import HANDLERS, Unsupported, as_flag, as_float, handles, no_flags, pointwise, stopped, unary
 
@@ -98,7 +99,15 @@ unary(["square"], _integer_or_float(
     lambda w, dtype, a: w.integer("mul", a, a, dtype), lambda w, a: a * a), Kind.DEFAULT)
 unary(["positive", "clone", "alias", "lift_fresh", "lift", "contiguous", "alias_copy", "view_of"], _same,
        Kind.NO_OPMATH)
-handles("detach", "detach_copy")(lambda tracer, x: stopped(tracer, x))
+
+
+@handles("detach")
+def _detach(tracer, x):
+    """It shares its memory with x."""
+    return symbols.stopped(x)
+
+
+handles("detach_copy")(stopped)
 
 
 def _sign_of_float(w, a):

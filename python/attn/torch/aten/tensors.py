@@ -18,7 +18,8 @@ from .views import unbind
 
 
 @handles("_to_copy", "to", "convert_element_type")
-def _to(tracer, x, dtype=None):
+def _to(tracer, x, dtype=None, non_blocking=False, copy=False, memory_format=None):
+    """Whether it is a copy is seen where views are linked."""
     return convert(tracer, x, dtype)
 
 
