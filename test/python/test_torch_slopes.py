@@ -49,6 +49,12 @@ POINTS = {
     "norm of zeros": (norm, 0.0, 0.0), "norm": (norm, 1.0, 2.0), "sinc": (torch.sinc, 0.0),
     "power of 0": (lambda x: x**0, 0.0), "mish": (F.mish, 0.0), "logsigmoid": (F.logsigmoid, 0.0),
 }
+# Where a part of them overflows.
+for _name, _function in dict(sigmoid=torch.sigmoid, silu=F.silu, softplus=F.softplus, elu=F.elu, celu=F.celu,
+                             selu=F.selu, gelu=F.gelu, mish=F.mish, logsigmoid=F.logsigmoid, tanh=torch.tanh,
+                             softsign=F.softsign).items():
+    POINTS.update({f"{_name} at {x}": (_function, float(x)) for x in (-100, -90, -20, 20, 90, 100)})
+POINTS["softplus far"] = lambda x: F.softplus(x, 2, 70), 30.0
 # PyTorch before 2.15 has a slope of 1 where a clamp to a number begins.
 AT_BOUNDS = ("clamp to a minimum", "clamp to a maximum", "clamp low", "clamp high", "clamp to one",
              "clamp of halves", "clamp_min", "clamp to a tensor")

@@ -29,8 +29,13 @@ for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "
 unary(["special_erfc"], _function("math.erfc"))
 
 
+# Operations are differentiated one by one: what overflows, and what is not chosen, has to
+# be finite, or 0 times infinity is the gradient.
+_LARGEST = 88.0  # of which exp is finite
+
+
 def _sigmoid(w, a):
-    return 1.0 / (w.function("math.exp", -as_float(w, a)) + 1.0)
+    return 1.0 / (w.function("math.exp", w.bounded(-as_float(w, a), high=_LARGEST)) + 1.0)
 
 
 def _logistic_log(w, a):
@@ -151,8 +156,9 @@ def _float_rule(compute):
 @_float_rule
 def _softplus(w, a, beta=1, threshold=20):
     scaled = a * float(beta)
-    return w.where(w.compare("gt", scaled, float(threshold)), a,
-                   w.function("math.log1p", w.function("math.exp", scaled)) / float(beta), torch.float32)
+    is_large = w.compare("gt", scaled, float(threshold))
+    small = w.function("math.log1p", w.function("math.exp", w.where(is_large, 0.0, scaled, torch.float32)))
+    return w.where(is_large, a, small / float(beta), torch.float32)
 
 
 @handles("gelu")
@@ -173,8 +179,18 @@ def _leaky_relu(w, a, slope=0.01):
 @handles("elu")
 @_float_rule
 def _elu(w, a, alpha=1, scale=1, input_scale=1):
-    low = w.function("math.expm1", a * float(input_scale)) * (float(alpha) * float(scale))
-    return w.where(w.compare("gt", a, 0.0), a * float(scale), low, torch.float32)
+    is_above = w.compare("gt", a, 0.0)
+    low = w.where(is_above, 0.0, a * float(input_scale), torch.float32)
+    low = w.function("math.expm1", low) * (float(alpha) * float(scale))
+    return w.where(is_above, a * float(scale), low, torch.float32)
+
+
+@handles("celu")
+@_float_rule
+def _celu(w, a, alpha=1.0):
+    is_above = w.compare("gt", a, 0.0)
+    low = w.function("math.expm1", w.where(is_above, 0.0, a / float(alpha), torch.float32)) * float(alpha)
+    return w.where(is_above, a, low, torch.float32)
 
 
 @handles("hardsigmoid")
