@@ -82,6 +82,7 @@ class Captures:
         """A tensor as a Symbol."""
         if id(x) not in self._symbols:
             made = Symbol(self.tracer, x.shape, x.dtype, self._loader(x))
+            made.is_captured = True
             made.why_kept = "a captured tensor cannot be written to"
             self._symbols[id(x)] = x, made
         return self._symbols[id(x)][1]

@@ -57,7 +57,9 @@ def flex_attention(
                 (b, hkv, t, dv), d and dv up to 256. A batch of 1 of key and value serves
                 any batch of queries, where there is a block_mask.
     score_mod   score_mod(score, b, h, q_idx, kv_idx) -> score on tensors of no dimensions,
-                float32 and int32. None: the scaled products as they are.
+                float32 and int32. None: the scaled products as they are. What it computes
+                of halves is float32 between operations, as with torch.compile, but where
+                it decides, by a comparison or floor(): there it is rounded as in PyTorch.
     block_mask  a BlockMask: its mask_mod is compiled, and tells which blocks need no
                 work. The blocks that it lists are read only where they say more than
                 that, as those of BlockMask.from_kv_blocks may. Queries and keys are

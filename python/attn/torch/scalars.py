@@ -14,6 +14,7 @@ PyTorch may need it: every integer has a range (the smallest and the largest it
 can be), and what fits i32 is computed there.
 """
 
+import copy
 import math
 import operator
 import re
@@ -202,6 +203,18 @@ class Writer(expression.Lines):
         wide = LIMITS[torch.int64 if type == "i64" else torch.int32]
         return self._wrapped(self.ranged(value, wide), dtype)
 
+    def shift(self, name, a, b, dtype):
+        """"shl" or "shr": bits that are shifted out are gone, by negative numbers all of them."""
+        last = LIMITS[dtype][1].bit_length() - (dtype == torch.uint8)
+        if not isinstance(b, Value) or fits(self.range(b), (0, last)):
+            return self.integer(name, a, b, dtype)
+        self.is_wide = True
+        is_beyond = self.logic("or", self.compare("lt", b, 0), self.compare("gt", b, last))
+        inside = self.where(is_beyond, last, b, dtype)
+        inside = self.ranged(copy.copy(self.typed(inside, "i32")), (0, last))
+        shifted = self.integer(name, a, inside, dtype)
+        return self.where(is_beyond, 0, shifted, dtype) if name == "shl" or dtype == torch.uint8 else shifted
+
     def divide(self, name, a, b, dtype):
         """"floordiv" or "truncdiv" of integers."""
         b = self.known(b)
@@ -309,9 +322,12 @@ class Writer(expression.Lines):
         if low >= 0:
             return x
         if not isinstance(x, Value):
-            return abs(x)
+            return self._wrap_number(abs(x), dtype)
         value = self.add(f"math.absi {x.name} : {x.type}", x.type)
-        return self.ranged(value, (0, max(-low, high)))
+        found = 0, max(-low, high)
+        # The smallest one has no other sign.
+        return self.ranged(value, found) if fits(found, LIMITS[dtype]) else \
+            self._wrapped(self.ranged(value, LIMITS[torch.int64 if x.type == "i64" else torch.int32]), dtype)
 
     def compare(self, name, a, b):
         values = [x for x in (a, b) if isinstance(x, Value)]

@@ -20,6 +20,7 @@ import itertools
 
 import torch
 
+from . import halves
 from .scalars import Value, is_float
 
 # Elements that a sum, or a product with a vector, may write one after the other.
@@ -62,11 +63,16 @@ class Symbol(torch.Tensor):
             return self._load
         load, to_old = self.base.loader(), self.to_old
         if self.stops:
-            before, load = load, lambda index: self.tracer.writer.stopped(before(index))
+            before, load = load, lambda index: self._without_gradients(before(index))
         if self.shape:
             return lambda index: load(to_old(index))
         number = load(to_old(()))
         return lambda index: number
+
+    def _without_gradients(self, x):
+        writer = self.tracer.writer
+        return halves.applied(writer, lambda elements: writer.stopped(elements[0]), [x], [self.dtype], self.dtype,
+                              self.dtype, rounds=False)
 
     def element(self, index=()):
         return self.loader()(tuple(index))
@@ -333,10 +339,14 @@ def choose(tracer, elements, at, dtype):
     """elements[at] of a list: one of them, or a chain of selects."""
     if not isinstance(at, Value):
         return elements[at]
-    chosen = elements[-1]
-    for number, element in list(enumerate(elements))[-2::-1]:
-        chosen = tracer.writer.where(tracer.writer.compare("eq", at, number), element, chosen, dtype)
-    return chosen
+    writer = tracer.writer
+
+    def chosen(elements):
+        result = elements[-1]
+        for number, element in list(enumerate(elements))[-2::-1]:
+            result = writer.where(writer.compare("eq", at, number), element, result, dtype)
+        return result
+    return halves.applied(writer, chosen, elements, [dtype] * len(elements), dtype, dtype, rounds=False)
 
 
 def stack(tracer, symbols, dim, dtype):
@@ -368,12 +378,16 @@ def reduce(tracer, symbol, dims, keepdim, dtype, start, join, cast=True):
             index = list(index)
             for d in sorted(dims):
                 index.insert(d, 0)
-        result = start
-        for point in itertools.product(*sizes):
-            at = tuple(point[d] if d in dims else index[d] for d in range(symbol.dim()))
-            element = load_term(at)
-            if cast:
-                element = tracer.writer.cast(element, symbol.dtype, dtype)
-            result = element if result is None else join(result, element)
-        return result
+        points = [tuple(point[d] if d in dims else index[d] for d in range(symbol.dim()))
+                  for point in itertools.product(*sizes)]
+
+        def joined(elements):
+            result = start
+            for element in elements:
+                if cast:
+                    element = tracer.writer.cast(element, symbol.dtype, dtype)
+                result = element if result is None else join(result, element)
+            return result
+        return halves.applied(tracer.writer, joined, [load_term(at) for at in points], [symbol.dtype] * len(points),
+                              symbol.dtype, dtype, not dtype.is_floating_point)
     return Symbol(tracer, shape, dtype, load)

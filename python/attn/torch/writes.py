@@ -16,7 +16,7 @@ import itertools
 
 import torch
 
-from . import aten, symbols
+from . import aten, halves, symbols
 from .scalars import Value
 from .symbols import Symbol
 
@@ -72,7 +72,9 @@ def _with(base, part, load):
                 break
         result = None if choices and choices[-1][0] is True else before(index)
         for is_here, at in reversed(choices):
-            result = writer.where(is_here, load(at), result, dtype)
+            result = halves.applied(
+                writer, lambda both, is_here=is_here: writer.where(is_here, *both, dtype), [load(at), result],
+                [base.dtype] * 2, base.dtype, base.dtype, rounds=False)
         return result
     return loaded
 

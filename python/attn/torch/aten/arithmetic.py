@@ -14,7 +14,7 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
 from torch._prims_common import elementwise_dtypes
 
-from .. import symbols
+from .. import halves, symbols
 from ..scalars import Value, is_float
 from ..symbols import Symbol
 from .handlers import HANDLERS, Unsupported, as_flag, as_float, binary, convert, handles, no_flags, operand, pointwise
@@ -75,13 +75,14 @@ def _div(tracer, a, b, rounding_mode=None):
     if rounding_mode is None:
         return pointwise(tracer, lambda dtype, x, y: as_float(w, x) / as_float(w, y), [a, b], Kind.INT_TO_FLOAT)
     name = {"floor": "floordiv", "trunc": "truncdiv"}[rounding_mode]
-    rounded = "math." + rounding_mode
 
     def compute(dtype, x, y):
+        if is_float(dtype) and rounding_mode == "floor":
+            return _quotient_and_rest(w, "floor", x, y)[0]
         if is_float(dtype):
-            return w.function(rounded, as_float(w, x) / as_float(w, y))
+            return w.function("math.trunc", as_float(w, x) / as_float(w, y))
         return w.divide(name, x, y, dtype)
-    return pointwise(tracer, _no_flag_operands(compute), [a, b], Kind.DEFAULT)
+    return pointwise(tracer, _no_flag_operands(compute), [a, b], Kind.DEFAULT, decides=True)
 
 
 def _no_flag_operands(compute):
@@ -97,17 +98,30 @@ def _floor_divide(tracer, a, b):
     return _div(tracer, a, b, rounding_mode="floor")
 
 
-def _rest(name, rounded):
+def _quotient_and_rest(w, rounding, a, b):
+    """Of floats, "floor" or "trunc" of a / b and what is left. The quotient of f32 may have
+    been rounded up to a whole number, 0.3 / 0.1 to 3: the rest, which one fma gives
+    exactly, has the wrong sign then. PyTorch takes it first, by fmod()."""
+    a, b = as_float(w, a), as_float(w, b)
+    quotient = w.function("math." + rounding, a / b)
+    rest = w.function("math.fma", -quotient, b, a)
+    signs = w.logic("xor", w.compare("lt", rest, 0.0), w.compare("lt", b if rounding == "floor" else a, 0.0))
+    is_beyond = w.logic("and", signs, w.compare("ne", rest, 0.0))
+    step = 1.0 if rounding == "floor" else w.function("math.copysign", 1.0, quotient)
+    return (w.where(is_beyond, quotient - step, quotient, torch.float32),
+            w.where(is_beyond, rest + b * step if rounding == "trunc" else rest + b, rest, torch.float32))
+
+
+def _rest(name, rounding):
     def compute(w, dtype, a, b):
         if not is_float(dtype):
             return w.remainder(name, a, b, dtype)
-        a, b = as_float(w, a), as_float(w, b)
-        return a - w.function(rounded, a / b) * b
+        return _quotient_and_rest(w, rounding, a, b)[1]
     return no_flags(compute)
 
 
-binary(["remainder"], _rest("floordiv", "math.floor"))
-binary(["fmod"], _rest("truncdiv", "math.trunc"))
+binary(["remainder"], _rest("floordiv", "floor"), decides=True)
+binary(["fmod"], _rest("truncdiv", "trunc"), decides=True)
 
 
 def _bitwise(name):
@@ -129,7 +143,7 @@ def _shift(name):
             raise Unsupported("wanted integers to shift")
         if not isinstance(b, Value) and not 0 <= b < 64:
             raise Unsupported(f"wanted a shift by 0 to 63, got {b}")
-        return w.integer(name, a, b, dtype)
+        return w.shift(name, a, b, dtype)
     return compute
 
 
@@ -154,8 +168,8 @@ def extreme(name):
     return compute
 
 
-binary(["maximum"], extreme("maximum"))
-binary(["minimum"], extreme("minimum"))
+binary(["maximum"], extreme("maximum"), rounds=False)
+binary(["minimum"], extreme("minimum"), rounds=False)
 for _name, _long in (("fmax", "maximum"), ("fmin", "minimum")):
     binary([_name], lambda w, dtype, a, b, name=_long: w.function(
         "arith.maxnumf" if name == "maximum" else "arith.minnumf", a, b) if is_float(dtype)
@@ -197,14 +211,21 @@ def _where(tracer, condition, a=None, b=None):
         raise Unsupported("where() with one argument has results of a size that is not known")
     if condition.dtype != torch.bool:
         raise Unsupported(f"where() wants a condition of flags, got {condition.dtype}")
-    used, result = elementwise_dtypes(a, b, type_promotion_kind=Kind.NO_OPMATH)
+    result = elementwise_dtypes(halves.stand_in(a), halves.stand_in(b), type_promotion_kind=Kind.NO_OPMATH)[1]
     if result == torch.float64:
         raise Unsupported("this is float64, and scores are float32")
     shape = torch.broadcast_shapes(condition.shape, *(x.shape for x in (a, b) if isinstance(x, Symbol)))
     choose = symbols.broadcast(condition, shape)
     first, second = (operand(tracer, x, result, shape) for x in (a, b))
-    return Symbol(tracer, shape, result, lambda index: tracer.writer.where(
-        choose(index), first(index), second(index), torch.float32 if is_float(result) else result))
+    types = [x.dtype if isinstance(x, Symbol) else None for x in (a, b)]
+    kind, w = torch.float32 if is_float(result) else result, tracer.writer
+
+    def load(index):
+        chosen, given = choose(index), [first(index), second(index)]
+        if result in halves.HALVES:
+            given = [halves.rounded(w, x, result) if type is None else x for x, type in zip(given, types)]
+        return halves.applied(w, lambda both: w.where(chosen, *both, kind), given, types, result, result, rounds=False)
+    return Symbol(tracer, shape, result, load)
 
 
 @handles("masked_fill")

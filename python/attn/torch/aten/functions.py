@@ -13,7 +13,7 @@ import math
 import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
 
-from .. import symbols
+from .. import halves, symbols
 from ..scalars import is_float
 from .handlers import HANDLERS, Unsupported, as_flag, as_float, handles, no_flags, pointwise, stopped, unary
 
@@ -76,12 +76,12 @@ def _same(w, dtype, a):
 
 
 unary(["abs", "absolute"], _integer_or_float(
-    lambda w, dtype, a: a if dtype == torch.bool else w.absolute(a, dtype), lambda w, a: abs(a)), Kind.DEFAULT)
+    lambda w, dtype, a: a if dtype == torch.bool else w.absolute(a, dtype), lambda w, a: abs(a)), Kind.DEFAULT, rounds=False)
 unary(["neg", "negative"], _integer_or_float(
-    no_flags(lambda w, dtype, a: w.integer("sub", 0, a, dtype)), lambda w, a: -a), Kind.DEFAULT)
+    no_flags(lambda w, dtype, a: w.integer("sub", 0, a, dtype)), lambda w, a: -a), Kind.DEFAULT, rounds=False)
 for _names, _math in ((("floor",), "floor"), (("ceil",), "ceil"), (("trunc", "fix"), "trunc")):
     unary(_names, _integer_or_float(_same, lambda w, a, name=_math: w.function("math." + name, a)),
-           Kind.DEFAULT)
+           Kind.DEFAULT, decides=True, rounds=False)
 
 
 @handles("round")
@@ -96,14 +96,14 @@ def _round(tracer, x, decimals=0):
         if decimals > 0:
             return w.function("math.roundeven", a * power) / power
         return w.function("math.roundeven", a / power) * power if decimals else w.function("math.roundeven", a)
-    return pointwise(tracer, compute, [x], Kind.DEFAULT)
+    return pointwise(tracer, compute, [x], Kind.DEFAULT, decides=True, rounds=decimals != 0)
 
 
-unary(["frac"], lambda w, dtype, a: as_float(w, a) - w.function("math.trunc", a), Kind.DEFAULT)
+unary(["frac"], lambda w, dtype, a: as_float(w, a) - w.function("math.trunc", a), Kind.DEFAULT, decides=True)
 unary(["square"], _integer_or_float(
     lambda w, dtype, a: w.integer("mul", a, a, dtype), lambda w, a: a * a), Kind.DEFAULT)
 unary(["positive", "clone", "alias", "lift_fresh", "lift", "contiguous", "alias_copy", "view_of"], _same,
-       Kind.NO_OPMATH)
+       Kind.NO_OPMATH, rounds=False)
 
 
 @handles("detach")
@@ -122,7 +122,7 @@ def _sign_of_float(w, a):
 
 unary(["sign", "sgn"], _integer_or_float(
     lambda w, dtype, a: a if dtype == torch.bool else w.integer(
-        "minimum", w.integer("maximum", a, -1, dtype), 1, dtype), _sign_of_float), Kind.DEFAULT)
+        "minimum", w.integer("maximum", a, -1, dtype), 1, dtype), _sign_of_float), Kind.DEFAULT, decides=True, rounds=False)
 unary(["relu"], _integer_or_float(
     lambda w, dtype, a: w.integer("maximum", a, 0, dtype),
     lambda w, a: w.bounded(a, 0.0)), Kind.DEFAULT)
@@ -224,7 +224,7 @@ def _threshold(tracer, x, threshold, value):
     def compute(dtype, a):
         limit, other = (w.cast(number, None, dtype) for number in (threshold, value))
         return w.where(w.compare("le", a, limit), other, a, dtype)
-    return pointwise(tracer, compute, [x], Kind.NO_OPMATH)
+    return pointwise(tracer, compute, [x], Kind.NO_OPMATH, decides=True)
 
 
 @handles("sinc")

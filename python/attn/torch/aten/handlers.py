@@ -18,7 +18,7 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
 from torch._prims_common import elementwise_dtypes
 
-from .. import symbols
+from .. import halves, symbols
 from ..scalars import LIMITS, is_float
 from ..symbols import Symbol
 
@@ -39,11 +39,17 @@ def handles(*names):
     return register
 
 
-def pointwise(tracer, compute, operands, kind, dtype=None):
+def pointwise(tracer, compute, operands, kind, dtype=None, decides=False, rounds=True):
     """compute(dtype, *scalars) for all elements of the operands, which become
-    the type that `kind` of promotion gives."""
-    used, result = elementwise_dtypes(*operands, type_promotion_kind=kind)
+    the type that `kind` of promotion gives.
+
+    decides: results jump where operands change a little; see halves.py. rounds: they may be no
+    halves where the operands are."""
+    compared = kind == Kind.ALWAYS_BOOL
+    given = [halves.stand_in(x) for x in operands] if compared else operands
+    used, result = elementwise_dtypes(*given, type_promotion_kind=kind)
     result = result if dtype is None else dtype
+    common = elementwise_dtypes(*given, type_promotion_kind=Kind.NO_OPMATH)[1]
     if torch.float64 in (used, result):
         raise Unsupported("this is float64, and scores are float32")
     if used.is_complex or result.is_complex:
@@ -51,7 +57,13 @@ def pointwise(tracer, compute, operands, kind, dtype=None):
     shapes = [x.shape for x in operands if isinstance(x, Symbol)]
     shape = torch.broadcast_shapes(*shapes)
     loads = [operand(tracer, x, used, shape) for x in operands]
-    return Symbol(tracer, shape, result, lambda index: compute(used, *(load(index) for load in loads)))
+    types = [x.dtype if isinstance(x, Symbol) else None for x in operands]
+
+    def computed(elements):
+        return compute(used, *elements)
+    return Symbol(tracer, shape, result, lambda index: halves.applied(
+        tracer.writer, computed, [load(index) for load in loads], types, common, result,
+        decides or not is_float(result), rounds))
 
 
 def operand(tracer, x, dtype, shape):
@@ -61,7 +73,7 @@ def operand(tracer, x, dtype, shape):
         number = writer.cast(x, None, dtype)
         return lambda index: number
     load = symbols.broadcast(x, shape)
-    # Halves are f32 between operations; only explicit conversions round.
+    # Halves are f32 between operations, but where they decide: halves.py.
     target = torch.float32 if is_float(dtype) else dtype
     source = torch.float32 if is_float(x.dtype) else x.dtype
 
@@ -81,26 +93,29 @@ def convert(tracer, x, dtype):
     if not (is_float(dtype) or dtype in LIMITS):
         raise Unsupported(f"there is no {dtype} in a kernel")
     load = symbols.broadcast(x, x.shape)
-    return Symbol(tracer, x.shape, dtype, lambda index: tracer.writer.cast(load(index), x.dtype, dtype))
+    if not is_float(x.dtype):
+        return Symbol(tracer, x.shape, dtype, lambda index: tracer.writer.cast(load(index), x.dtype, dtype))
+    return Symbol(tracer, x.shape, dtype, lambda index: halves.applied(
+        tracer.writer, lambda elements: tracer.writer.cast(elements[0], x.dtype, dtype), [load(index)], [x.dtype], x.dtype, dtype,
+        not is_float(dtype)))
 
 
 def stopped(tracer, x):
-    """x.detach()."""
-    load = symbols.broadcast(x, x.shape)
-    return Symbol(tracer, x.shape, x.dtype, lambda index: tracer.writer.stopped(load(index)))
+    """x.detach(), a copy."""
+    return symbols.copy(symbols.stopped(x))
 
 
-def unary(names, compute, kind=Kind.INT_TO_FLOAT):
+def unary(names, compute, kind=Kind.INT_TO_FLOAT, **how):
     """Handles operations of one tensor: compute(writer, dtype, a)."""
     def handler(tracer, x):
-        return pointwise(tracer, lambda dtype, a: compute(tracer.writer, dtype, a), [x], kind)
+        return pointwise(tracer, lambda dtype, a: compute(tracer.writer, dtype, a), [x], kind, **how)
     handles(*names)(handler)
 
 
-def binary(names, compute, kind=Kind.DEFAULT):
+def binary(names, compute, kind=Kind.DEFAULT, **how):
     """Handles operations of two: compute(writer, dtype, a, b)."""
     def handler(tracer, a, b):
-        return pointwise(tracer, lambda dtype, x, y: compute(tracer.writer, dtype, x, y), [a, b], kind)
+        return pointwise(tracer, lambda dtype, x, y: compute(tracer.writer, dtype, x, y), [a, b], kind, **how)
     handles(*names)(handler)
 
 

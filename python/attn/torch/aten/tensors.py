@@ -11,7 +11,7 @@
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
 from torch._prims_common import elementwise_dtypes
 
-from .. import symbols
+from .. import halves, symbols
 from ..symbols import Symbol
 from .handlers import Unsupported, convert, handles
 from .views import unbind
@@ -24,7 +24,7 @@ def _to(tracer, x, dtype=None, non_blocking=False, copy=False, memory_format=Non
 
 
 def _filled(tracer, shape, dtype, value):
-    number = tracer.writer.cast(value, None, dtype)
+    number = halves.rounded(tracer.writer, tracer.writer.cast(value, None, dtype), dtype)
     return Symbol(tracer, shape, dtype, lambda index: number)
 
 
