@@ -9,6 +9,8 @@
 """Types of what functions of scores and masks compute: halves that decide, promotion, and
 integers and floats at their ends, element by element against eager PyTorch."""
 
+import math
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="functions of PyTorch need PyTorch")
@@ -26,6 +28,7 @@ SHORTS = torch.tensor([32767, -32768, 1, 300, -300, 0, 5], dtype=torch.int16)
 WIDE = torch.tensor([2**40 + 1, -2**40 - 1, 2**24 + 1, 2**24, 2**53 + 1, 5, -7])
 SMALL = torch.tensor([1, 2, -3, -1, 7, -9, 4], dtype=torch.int32)
 FLAGS = torch.arange(7) % 2 == 0
+EDGES = torch.tensor([0.1, 0.4, 0.8])
 
 
 def of_halves(x):
@@ -59,10 +62,16 @@ OTHERS = [
     # Shifts by negative numbers, and beyond the width.
     lambda s, b, h, q, k: q << (k * 20 - 20), lambda s, b, h, q, k: (q - 3) >> (k * 20 - 20), lambda s, b, h, q, k: (WIDE[k] << (k * 20 - 20)) % 4096,
     lambda s, b, h, q, k: WIDE[k] >> (k * 20 - 20), lambda s, b, h, q, k: SIGNED[q] << (k - 1).to(torch.int8), lambda s, b, h, q, k: BYTES[k] >> (k * 3).to(torch.uint8),
+    lambda s, b, h, q, k: 2 ** (q % 5) + 2 ** (k - 3), lambda s, b, h, q, k: 2 ** (k * 10 + q), lambda s, b, h, q, k: 2 ** (k * 9).long() % 4095,
     # Quotients of floats that are rounded up to whole numbers.
     lambda s, b, h, q, k: (k * 0.1) // 0.1, lambda s, b, h, q, k: (k * 0.1) % 0.1, lambda s, b, h, q, k: (k * 0.1 - 0.3) // -0.1, lambda s, b, h, q, k: (k * 0.1 - 0.3) % -0.2,
     lambda s, b, h, q, k: torch.fmod(k * 0.1 - 0.3, 0.1), lambda s, b, h, q, k: (k * 1e4 + FLOATS[q]) % 0.3, lambda s, b, h, q, k: ((k - 3.0) // (k * 0.0)).clamp(-3, 3),
     lambda s, b, h, q, k: torch.isnan(k % (q * 0.0)), lambda s, b, h, q, k: s % 0.7 + s // 0.3,
+]
+SEARCHES = [
+    lambda s, b, h, q, k: torch.bucketize(FLOATS[k], EDGES), lambda s, b, h, q, k: torch.bucketize(FLOATS[k], EDGES, right=True),
+    lambda s, b, h, q, k: torch.bucketize(torch.where(q > k, math.nan, s), EDGES), lambda s, b, h, q, k: torch.searchsorted(FLOATS.sort()[0], FLOATS[k]),
+    lambda s, b, h, q, k: torch.bucketize((FLOATS[k] + FLOATS[q]).half(), EDGES.half()), lambda s, b, h, q, k: torch.bucketize(torch.stack([FLOATS[k], s]), EDGES).sum(),
 ]
 
 
@@ -77,7 +86,7 @@ def test_halves_that_decide(dtype):
     agree(of_halves((torch.arange(7) % 10 * 0.05).to(dtype)))
 
 
-@pytest.mark.parametrize("functions", [OTHERS[:19], OTHERS[19:]], ids=["promotion", "ends"])
+@pytest.mark.parametrize("functions", [OTHERS[:19], OTHERS[19:], SEARCHES], ids=["promotion", "ends", "searches"])
 def test_values(functions):
     agree(functions)
 

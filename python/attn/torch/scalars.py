@@ -488,8 +488,10 @@ class Writer(expression.Lines):
 
     def integer_power(self, base, exponent, dtype):
         exponent = self.known(exponent)
+        if isinstance(exponent, Value) and not isinstance(base, Value) and base == 2:
+            return self.shift("shl", 1, exponent, dtype)
         if isinstance(exponent, Value):
-            raise TypeError("a power of integers wants a constant exponent: make the base a float")
+            raise TypeError("a power of integers wants a constant exponent, or 2 as its base: make the base a float")
         if exponent < 0:
             raise ValueError("integers to negative powers are not integers: make the base a float")
         if exponent > 64:
