@@ -140,6 +140,10 @@ private:
     SmallVector<BinSet, 1> sets;
     PlanAttr plan;
     int64_t time = 0;
+
+    bool hasOneRead() const {
+      return sets.size() == 1 && sets.front().parts.size() == 1;
+    }
   };
   /// Sums by query, by key, and others; and whether a kernel has added up those
   /// by query, or by key, already.

@@ -139,7 +139,7 @@ void BackwardKernels::planBins(BinPass &pass) {
   constexpr int64_t chunksOfAll = 32; // that take as long as all scores
   const CaptureSum &first = pass.sets.front().parts.front()->sum;
   bool hasRows = first.findTableRow().has_value();
-  bool isBanded = pass.sets.size() == 1 && findElementDistance(first);
+  bool isBanded = pass.hasOneRead() && findElementDistance(first);
   pass.plan = getPlanOfRows();
   if (pass.plan.getTarget() == TargetKind::CPU) {
     constexpr int64_t enough = 1 << 20;
@@ -151,7 +151,7 @@ void BackwardKernels::planBins(BinPass &pass) {
   // Where none fits, what is placed says so.
   for (BinSet &set : pass.sets)
     set.count = stepOfBins;
-  pass.time = std::numeric_limits<int64_t>::max();
+  pass.time = std::numeric_limits<int64_t>::max() / 2; // two have a sum
   PlanAttr whole = pass.plan;
   int64_t cost = 1;
   for (int64_t rows = whole.getBlockQ(); rows % leastRows == 0;
@@ -185,7 +185,8 @@ bool BackwardKernels::isOfFewScores(const BinPass &pass) {
   const CaptureSum &sum = pass.sets.front().parts.front()->sum;
   std::optional<int64_t> elements = countElements(sum);
   bool hasChunks = !elements || *elements > pass.sets.front().count;
-  return hasChunks && (findElementDistance(sum) || findElementQuotient(sum));
+  return hasChunks && pass.hasOneRead() &&
+         (findElementDistance(sum) || findElementQuotient(sum));
 }
 
 /// The passes over all scores for sums by element. Sets of bins are beside each

@@ -219,7 +219,8 @@ void BackwardKernels::sumElements(BinPass &pass) {
     set.bins = tile::BinsOp::create(b, loc, MemRefType::get(shape, f32));
   }
   ShownBox shown;
-  if (numChunks != c1 && pass.sets.size() == 1) {
+  // What one read adds says nothing of another.
+  if (numChunks != c1 && pass.hasOneRead()) {
     const BinSet &set = pass.sets.front();
     shown = findShown(first, at[1],
                       {block.first, rows, set.firstElement, set.count});
