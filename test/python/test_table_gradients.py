@@ -100,10 +100,11 @@ SEVERAL = {
         ["h 41", "20"], lambda p: [(0, (p.h, clip(p.i - p.j, -20, 20) + 20)), (1, (p.paths[p.i, p.j],))]),
     "read at three places, once a quotient": (
         ["h q 9"], lambda p: [(0, (p.h, p.i, p.j // 7)), (0, (p.h, p.i, p.j % 9)), (0, (p.h, p.i, p.paths[p.i, p.j]))]),
+    # What goes back to the last read comes first.
     "quotients in chunks beside another read": (
-        ["h q 150"], lambda p: [(0, (p.h, p.i, p.j // 2)), (0, (p.h, p.i, (p.j * 7 + p.i) % 150))]),
+        ["h q 150"], lambda p: [(0, (p.h, p.i, (p.j * 7 + p.i) % 150)), (0, (p.h, p.i, p.j // 3))]),
     "distances in chunks beside another read": (
-        ["h q 150"], lambda p: [(0, (p.h, p.i, clip(p.i - p.j + 70, 0, 149))), (0, (p.h, p.i, (p.j * 5) % 150))]),
+        ["h q 150"], lambda p: [(0, (p.h, p.i, (p.j * 5) % 150)), (0, (p.h, p.i, clip(p.i - p.j + 70, 0, 149)))]),
     "numbers of heads and of all": (["h", "1", "2", "h"],
                                     lambda p: [(0, (p.h,)), (1, (0,)), (2, (1,)), (3, (p.h,)), (2, (0,))]),
 }
