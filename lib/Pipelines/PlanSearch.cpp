@@ -29,7 +29,7 @@ static constexpr int64_t mostOfGradients = 288;
 /// The same for sm_90a, where what is given up for it is worth more: at d = 64
 /// 128 x 64 that spill 308 to 600 bytes took 0.51 to 0.99 of the time of what
 /// does not (14 scores with tables, parameters or long formulas on an H200; two
-/// took 1.19 and 1.32), those that spill up to 2000 took 0.77 to 1.02 (11; one
+/// took 1.19 and 1.32), those that spill up to 2000 took 0.77 to 1.02 (12; one
 /// 1.12, one 1.15), with 5248 bytes 1.73; at d = 192 those that spill 700 to
 /// 1770 took 0.70 to 0.98 (4), with 3972 bytes 1.34; at d = 128 128 x 32 that
 /// spill 312 to 1388 took 0.64 to 0.80 of the time of one warpgroup (9; one
