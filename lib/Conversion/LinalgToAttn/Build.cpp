@@ -117,8 +117,17 @@ void attn::raise::replaceResults(RewriterBase &rewriter,
   eraseUnused(rewriter, match.replaced);
 }
 
-/// The sink as a tensor of rank 1.
-static Value buildSink(OpBuilder &b, Location loc, Value sink) {
+/// The sink as a tensor of rank 1, of as many elements as `query` has heads.
+static Value buildSink(OpBuilder &b, Location loc, ExprRef element,
+                       Value query) {
+  if (element->isConstant()) {
+    OpFoldResult heads = tensor::getMixedSize(b, loc, query, 1);
+    Value empty = tensor::EmptyOp::create(b, loc, heads, b.getF32Type());
+    Value number = arith::ConstantOp::create(
+        b, loc, b.getF32FloatAttr(static_cast<float>(element->real)));
+    return linalg::FillOp::create(b, loc, number, empty).getResult(0);
+  }
+  Value sink = element->value;
   auto type = cast<RankedTensorType>(sink.getType());
   if (type.getRank() == 1)
     return sink;
@@ -184,8 +193,8 @@ AttentionOp attn::raise::buildAttention(RewriterBase &rewriter,
     };
   };
   auto scoreBody = body(score, true), maskBody = body(match.mask, false);
-  Value sink =
-      match.sink ? buildSink(rewriter, loc, match.sink->value) : Value();
+  Value sink = match.sink ? buildSink(rewriter, loc, match.sink, operands.query)
+                          : Value();
   auto attention = AttentionOp::create(
       rewriter, loc, padLast(rewriter, loc, operands.query),
       padLast(rewriter, loc, operands.key),

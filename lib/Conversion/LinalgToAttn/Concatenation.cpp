@@ -50,6 +50,27 @@ ExprRef Reader::readConcatenation(tensor::ConcatOp op,
        e.element(inputs[0], indices), e.element(inputs[1], behind)});
 }
 
+/// One number behind the last element of a dimension.
+ExprRef Reader::readPadding(tensor::PadOp op, ArrayRef<ExprRef> indices) {
+  auto isZero = [](OpFoldResult size) { return isConstantIntValue(size, 0); };
+  SmallVector<OpFoldResult> ends = op.getMixedHighPad();
+  auto padded = llvm::find_if_not(ends, isZero);
+  Value number = op.getConstantPaddingValue();
+  if (!llvm::all_of(op.getMixedLowPad(), isZero) || padded == ends.end() ||
+      llvm::count_if(ends, isZero) + 1 != int64_t(ends.size()) ||
+      !isConstantIntValue(*padded, 1) || !number)
+    return nullptr;
+  int64_t dim = padded - ends.begin();
+  Extent first = extents.of(op.getSource(), dim);
+  Extent whole = extents.of(op.getResult(), dim);
+  if (!isKnown(whole))
+    e.setSuccessor(whole, first);
+  return e.make<arith::SelectOp>(
+      op.getResultType().getElementType(),
+      {e.make<arith::CmpIOp>(e.i1, {indices[dim], e.size(first)}, isBelow),
+       e.element(op.getSource(), indices), readScalar(number)});
+}
+
 /// A slice that covers all of the destination, or one end of one dimension.
 ExprRef Reader::readInsertion(tensor::InsertSliceOp op,
                               ArrayRef<ExprRef> indices) {

@@ -10,6 +10,7 @@
 #include "Expression.h"
 
 #include "Positions.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/bit.h"
@@ -23,7 +24,8 @@ using Kind = Expr::Kind;
 /// Variables of one reduction; numbers of bound variables are below the free.
 static constexpr unsigned kMaxLoops = 16, kFirstFree = 1u << 20;
 
-Expressions::Expressions(MLIRContext *context) : context(context) {
+Expressions::Expressions(MLIRContext *context, bool splits)
+    : context(context), splits(splits) {
   Builder b(context);
   f32 = b.getF32Type();
   i1 = b.getI1Type();
@@ -157,8 +159,11 @@ ExprRef Expressions::reduction(Combiner combiner, ExprRef body, ExprRef init,
   if (combiner == Combiner::Add && isa<FloatType>(body->type) &&
       !init->isReal(0))
     return add(reduction(combiner, body, real(0), variables), init);
-  if (ExprRef split = splitLast(combiner, body, init, variables))
+  if (ExprRef split =
+          splits ? splitLast(combiner, body, init, variables) : nullptr) {
+    ++numSplits;
     return split;
+  }
   // max(x - m) of a maximum m is max(x) - m, to the last bit.
   if (combiner == Combiner::Max && init->isReal(-HUGE_VAL) &&
       body->is<arith::SubFOp>() && isMaximum(body->operands[1]) &&
@@ -361,6 +366,10 @@ ExprRef Expressions::simplifyFloat(const Expr &node) {
       (name == "arith.sitofp" || name == "arith.uitofp"))
     return real(static_cast<double>(a->integer));
 
+  if (name == "arith.fptosi")
+    if (ExprRef quotient = integerQuotient(node))
+      return quotient;
+
   // A bit as a number, and functions of a choice of constants, are choices.
   if (name == "arith.uitofp" && a->type.isInteger(1))
     return make<arith::SelectOp>(f32, {a, real(1), real(0)});
@@ -427,6 +436,13 @@ ExprRef Expressions::simplifyFloat(const Expr &node) {
               a->operands[1]});
   if (name == "arith.subf" && a == b && isMaximum(a))
     return real(0);
+  if (name == "math.powf" && hasSum && a->isConstant() && a->real > 0)
+    return make<math::ExpOp>(f32, {mul(b, real(std::log(a->real)))});
+  // A sum of exponentials is no less than 0.
+  if (name == "math.absf" && a->isReduction(Combiner::Add) &&
+      (a->body()->is<math::ExpOp>() || a->body()->is<math::Exp2Op>()) &&
+      a->init()->isReal(0))
+    return a;
   return nullptr;
 }
 

@@ -112,7 +112,9 @@ using ExprRef = const Expr *;
 /// Owns expressions; the constructors simplify.
 class Expressions {
 public:
-  explicit Expressions(MLIRContext *context);
+  /// With `splits`, a reduction whose last element is another one than those
+  /// before is one over these, and that element.
+  explicit Expressions(MLIRContext *context, bool splits = true);
 
   ExprRef variable(Extent extent);
   ExprRef real(double value);
@@ -153,6 +155,8 @@ public:
   /// Reduces `body` over `variables`, free variables of it that get bound.
   ExprRef reduction(Combiner combiner, ExprRef body, ExprRef init,
                     ArrayRef<ExprRef> variables);
+  /// Whether a reduction is now one with another last element.
+  bool hasSplit() const { return numSplits > 0; }
   /// `whole` is one more than `size`, both unknown or not.
   void setSuccessor(Extent whole, Extent size) { successors[whole] = size; }
   /// The body of a reduction with its bound variables replaced.
@@ -176,6 +180,7 @@ private:
   ExprRef unique(Expr node);
   ExprRef rebuild(ExprRef expr, ArrayRef<ExprRef> operands);
   ExprRef roundFromWide(ExprRef wide);
+  ExprRef integerQuotient(const Expr &conversion);
   ExprRef simplifyFloat(const Expr &node);
   ExprRef simplifyInteger(const Expr &node);
   ExprRef simplifySelect(const Expr &node);
@@ -191,7 +196,8 @@ private:
   MLIRContext *context;
   std::deque<Expr> nodes;
   std::map<Key, ExprRef> uniqued;
-  unsigned numVariables = 0;
+  bool splits;
+  unsigned numVariables = 0, numSplits = 0;
   llvm::DenseMap<Extent, Extent> successors;
 };
 

@@ -20,8 +20,8 @@ using namespace attn::raise;
 using Kind = Expr::Kind;
 
 bool attn::raise::isMaximum(ExprRef expr) {
-  if (expr->is<arith::SelectOp>() && expr->operands[1]->isConstant())
-    expr = expr->operands[2];
+  if (expr->is<arith::SelectOp>())
+    expr = expr->operands[expr->operands[1]->isConstant() ? 2 : 1];
   return expr->isReduction(Combiner::Max) ||
          (expr->height > 0 &&
           (expr->is<arith::MaximumFOp>() || expr->is<arith::MaxNumFOp>()));

@@ -109,27 +109,45 @@ private:
       if (!read || !Expressions::contains(read, isContraction))
         continue;
       std::string reason;
-      for (Value root : findRoots(reader, product)) {
-        Miss miss{"", op->getLoc()};
-        std::optional<AttentionMatch> match = matcher.match(root, miss);
-        if (match && replacement == Replacement::NormalForm) {
-          done.insert(hasNormalForm(*match)
-                          ? buildNormalForm(rewriter, *match, extents)
-                          : op);
+      SmallVector<Value> roots = findRoots(reader, product);
+      if (raise(op, roots, extents, matcher, reason))
+        return true;
+      if (expressions.hasSplit()) {
+        // What looks like a logit behind the last key may hide that key.
+        Expressions whole(func.getContext(), /*splits=*/false);
+        Reader readerOfWhole(whole, extents);
+        Matcher matcherOfWhole(whole, extents, readerOfWhole);
+        if (raise(op, roots, extents, matcherOfWhole, reason))
           return true;
-        }
-        if (match) {
-          AttentionOp attention = buildAttention(rewriter, *match, extents);
-          graphs.push_back({attention.getLoc(), attention,
-                            "attention with " + match->found});
-          return true;
-        }
-        if (reason.empty())
-          reason = miss.reason;
       }
       done.insert(op);
       if (!reason.empty())
         graphs.push_back({op->getLoc(), nullptr, reason});
+    }
+    return false;
+  }
+
+  /// Puts what it can be in place of the graph of `op` that ends in one of
+  /// `roots`, or says why not.
+  bool raise(Operation *op, ArrayRef<Value> roots, Extents &extents,
+             Matcher &matcher, std::string &reason) {
+    for (Value root : roots) {
+      Miss miss{"", op->getLoc()};
+      std::optional<AttentionMatch> match = matcher.match(root, miss);
+      if (match && replacement == Replacement::NormalForm) {
+        done.insert(hasNormalForm(*match)
+                        ? buildNormalForm(rewriter, *match, extents)
+                        : op);
+        return true;
+      }
+      if (match) {
+        AttentionOp attention = buildAttention(rewriter, *match, extents);
+        graphs.push_back(
+            {attention.getLoc(), attention, "attention with " + match->found});
+        return true;
+      }
+      if (reason.empty())
+        reason = miss.reason;
     }
     return false;
   }

@@ -120,18 +120,31 @@ std::optional<bool> Matcher::computesLse(AttentionMatch &match,
   if (!type || user->getBlock() != root.getParentBlock())
     return std::nullopt;
   SmallVector<ExprRef> indices, atomsOfRows;
-  for (auto [index, whole] : llvm::zip_equal(rootIndices, match.rootIndices))
-    if (whole != match.valueDim) {
-      indices.push_back(index);
-      atomsOfRows.push_back(whole);
-    }
+  bool keepsDimension = type.getRank() == int64_t(rootIndices.size());
+  for (auto [index, whole] : llvm::zip_equal(rootIndices, match.rootIndices)) {
+    bool isOfValues = whole == match.valueDim;
+    if (isOfValues && !keepsDimension)
+      continue;
+    indices.push_back(isOfValues ? e.index(0) : index);
+    atomsOfRows.push_back(isOfValues ? e.index(0) : whole);
+    if (isOfValues && type.getDimSize(indices.size() - 1) != 1)
+      return false;
+  }
   if (type.getRank() != int64_t(indices.size()))
-    return std::nullopt;
+    return false;
   ExprRef lse = e.make<math::LogOp>(e.f32, {softmax.sum});
   if (softmax.maximum)
     lse = e.add(lse, softmax.maximum);
+  // What stands in for the maximum of a row that sees no key changes nothing.
+  auto withoutGuards = [&](ExprRef expr) {
+    return e.rewrite(expr, [](ExprRef node) {
+      ExprRef inner = guarded(node);
+      bool isGuard = inner != node && inner->isReduction(Combiner::Max);
+      return isGuard ? inner : nullptr;
+    });
+  };
   if (!softmax.hidesMore && type.getElementType().isF32() &&
-      reader.read(result, indices) == lse) {
+      withoutGuards(reader.read(result, indices)) == withoutGuards(lse)) {
     if (match.lse)
       return std::nullopt;
     match.lse = result;
@@ -161,6 +174,10 @@ bool Matcher::checkUses(AttentionMatch &match, const SoftmaxMatch &softmax,
         continue;
       }
       if (isa<tensor::DimOp>(user))
+        continue;
+      // What the weights are made of may be the lse itself.
+      if ((match.lse && match.lse.getDefiningOp() == op) ||
+          computesLse(match, softmax, op) == true)
         continue;
       if (!replaceLse(match, softmax, user, replaced)) {
         fail("scores or weights are also read by " +

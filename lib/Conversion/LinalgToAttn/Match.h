@@ -54,7 +54,7 @@ struct AttentionMatch {
   ExprRef x = nullptr;     // the scaled product, as a name
   ExprRef score = nullptr; // of x and `positions`; x itself: none
   ExprRef mask = nullptr;  // null: none
-  ExprRef sink = nullptr;  // null: none; else an element for each head
+  ExprRef sink = nullptr;  // null: none; an element for each head or a number
   ExprRef positions[4];    // batch, head, query, key, as regions see them
   FloatType element;
   Value lse; // of the graph, if it computes one
@@ -92,7 +92,10 @@ private:
                    const LinearSum &scores, LinearSum &others);
   bool checkGuards(SoftmaxMatch &softmax);
   bool hideByGuard(SoftmaxMatch &softmax, ExprRef condition);
-  ExprRef withoutGuards(ExprRef expr);
+  ExprRef withoutGuards(ExprRef expr, bool isWeight);
+  ExprRef takeExponential(ExprRef expr);
+  bool isMaximumOfSummed(ExprRef body, const LinearSum &scores);
+  bool hideUnsummed(SoftmaxMatch &softmax);
   SmallVector<ScoreMatch> matchScores(const SoftmaxMatch &softmax);
   bool captureReductions(ScoreMatch &scores);
   std::optional<AttentionMatch> matchOperands(const SoftmaxMatch &softmax,
@@ -117,9 +120,19 @@ private:
   Reader &reader;
   Value root;
   SmallVector<ExprRef> rootIndices;
-  SmallVector<ExprRef> guards; // conditions under which the weights are 0
+  SmallVector<ExprRef> guards;   // conditions under which the weights are 0
+  SmallVector<ExprRef> unsummed; // under which the sum leaves a key out
+  bool isSumAtLeastOne;          // where a row sees a key
   std::string reason;
 };
+
+bool isExponential(ExprRef expr);
+
+/// A sum or a maximum without what takes its place in rows that see no key.
+ExprRef guarded(ExprRef expr);
+
+/// Empty if `reduction` runs over the keys; else what it does.
+std::string overAnother(ExprRef reduction, ExprRef key);
 
 /// Scores with a mask split off, and what is left.
 struct MaskedScore {

@@ -112,11 +112,14 @@ void Matcher::renamePositions(AttentionMatch &match) {
   }
 }
 
-/// The sink is one element of a tensor for each head, in their order.
+/// The sink is a number, or one element of a tensor for each head, in their
+/// order.
 bool Matcher::isSinkOfHeads(const AttentionMatch &match) {
   SmallVector<ExprRef> heads(match.keyHeads), read;
   llvm::append_range(heads, match.groups);
   ExprRef sink = match.sink;
+  if (sink->isConstant())
+    return true;
   bool isOfHeads = sink->kind == Expr::Kind::Element;
   for (ExprRef index :
        isOfHeads ? ArrayRef<ExprRef>(sink->operands) : ArrayRef<ExprRef>()) {

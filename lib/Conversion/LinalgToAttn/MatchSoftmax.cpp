@@ -19,99 +19,27 @@ using Kind = Expr::Kind;
 
 static constexpr double kLn2 = 0.693147180559945309417;
 
-static bool isExponential(ExprRef expr) {
+bool attn::raise::isExponential(ExprRef expr) {
   return expr->is<math::ExpOp>() || expr->is<math::Exp2Op>();
 }
 
-/// An exponential of what comes out of a contraction, and a reduction that is
-/// none: a graph that may be a softmax between two products.
+/// An exponential of what comes out of a contraction, and another reduction: a
+/// graph that may be a softmax between two products.
 static bool looksLikeWeights(ExprRef expr) {
   bool hasExponential = false, hasReduction = false;
   Expressions::walk(expr, [&](ExprRef node) {
+    hasReduction |= node->kind == Kind::Reduction;
     if (isContraction(node))
       return false;
-    hasExponential |=
-        isExponential(node) && Expressions::contains(node, isContraction);
-    hasReduction |= node->kind == Kind::Reduction;
-    return true;
+    if (!isExponential(node))
+      return true;
+    hasExponential |= Expressions::contains(node, isContraction);
+    hasReduction |= Expressions::contains(node, [](ExprRef inner) {
+      return inner->kind == Kind::Reduction && !isContraction(inner);
+    });
+    return false;
   });
   return hasExponential && hasReduction;
-}
-
-/// Whether `condition` says that `value` is no number.
-static bool isNaN(ExprRef condition, ExprRef value) {
-  if (!condition->is<arith::CmpFOp>())
-    return false;
-  auto predicate = static_cast<arith::CmpFPredicate>(condition->predicate);
-  return (predicate == arith::CmpFPredicate::UNO ||
-          predicate == arith::CmpFPredicate::UNE) &&
-         condition->operands[0] == value && condition->operands[1] == value;
-}
-
-/// select(c, 0, x): c is noted, to be judged later; x.
-ExprRef Matcher::withoutGuards(ExprRef expr) {
-  while (expr->is<arith::SelectOp>()) {
-    if (expr->operands[1]->isReal(0) &&
-        isNaN(expr->operands[0], expr->operands[2])) {
-      expr = expr->operands[2]; // of a row that sees no key
-    } else if (expr->operands[1]->isReal(0)) {
-      guards.push_back(expr->operands[0]);
-      expr = expr->operands[2];
-    } else if (expr->operands[2]->isReal(0)) {
-      guards.push_back(e.negated(expr->operands[0]));
-      expr = expr->operands[1];
-    } else {
-      break;
-    }
-  }
-  return expr;
-}
-
-/// A comparison of `value` with a constant for equality.
-static bool isEquality(ExprRef expr, ExprRef value, double constant) {
-  if (!expr->is<arith::CmpFOp>())
-    return false;
-  auto predicate = static_cast<arith::CmpFPredicate>(expr->predicate);
-  if (predicate != arith::CmpFPredicate::OEQ &&
-      predicate != arith::CmpFPredicate::UEQ)
-    return false;
-  ExprRef a = expr->operands[0], b = expr->operands[1];
-  return (a == value && b->isReal(constant)) ||
-         (b == value && a->isReal(constant));
-}
-
-/// A comparison of the magnitude of `value` with infinity.
-static bool isInfinite(ExprRef expr, ExprRef value) {
-  return llvm::any_of(expr->operands, [&](ExprRef side) {
-    return side->is<math::AbsFOp>() && side->operands[0] == value &&
-           isEquality(expr, side, HUGE_VAL);
-  });
-}
-
-/// A sum or maximum under a guard for rows that see nothing:
-/// select(r == -inf or 0, constant, r), also for |r| == inf, and
-/// max(r, constant).
-static ExprRef guarded(ExprRef expr) {
-  while (true) {
-    if (expr->is<arith::SelectOp>()) {
-      ExprRef condition = expr->operands[0];
-      ExprRef constant = expr->operands[1], rest = expr->operands[2];
-      bool isGuard =
-          constant->isConstant() &&
-          (isEquality(condition, rest, -HUGE_VAL) ||
-           isEquality(condition, rest, 0) || isInfinite(condition, rest));
-      if (!isGuard)
-        return expr;
-      expr = rest;
-    } else if ((expr->is<arith::MaximumFOp>() ||
-                expr->is<arith::MaxNumFOp>()) &&
-               expr->operands[1]->isConstant() &&
-               expr->operands[1]->real <= -1e30) {
-      expr = expr->operands[0];
-    } else {
-      return expr;
-    }
-  }
 }
 
 /// What an exponential to any base is one of, to the base e.
@@ -122,18 +50,31 @@ static LinearSum exponentOf(ExprRef exponential,
   return form;
 }
 
-/// sum + exp(x): leaves the sum and returns x.
+/// sum + exp(x): leaves the sum and returns x, the logarithm of a number.
 static std::optional<LinearSum> takeSink(ExprRef &sum) {
   if (!sum->is<arith::AddFOp>())
     return std::nullopt;
   for (unsigned side : {0u, 1u}) {
     ExprRef sink = sum->operands[side], rest = sum->operands[1 - side];
-    if (isExponential(sink) && rest->isReduction(Combiner::Add)) {
-      sum = rest;
-      return exponentOf(sink);
-    }
+    if (!rest->isReduction(Combiner::Add))
+      continue;
+    LinearSum logit;
+    if (sink->isConstant() && sink->real > 0)
+      logit.constant = std::log(sink->real);
+    else if (isExponential(sink))
+      logit = exponentOf(sink);
+    else
+      continue;
+    sum = rest;
+    return logit;
   }
   return std::nullopt;
+}
+
+/// max(x, constant).
+static bool isMaxOfNumber(ExprRef expr) {
+  return (expr->is<arith::MaximumFOp>() || expr->is<arith::MaxNumFOp>()) &&
+         expr->operands[1]->isConstant();
 }
 
 /// max(m, x) of a maximum m: leaves m and returns x; null if it is none.
@@ -147,15 +88,6 @@ static ExprRef takeSinkOfMaximum(ExprRef &reference) {
       return sink;
     }
   return nullptr;
-}
-
-static std::string overAnother(ExprRef reduction, ExprRef key) {
-  if (reduction->bound().size() != 1)
-    return "runs over " + std::to_string(reduction->bound().size()) +
-           " dimensions, wanted the keys only";
-  if (reduction->bound()[0]->extents != key->extents)
-    return "runs over another dimension than that of the keys";
-  return "";
 }
 
 /// Takes the maximum over the keys out of the argument of an exponential.
@@ -218,7 +150,9 @@ std::optional<LinearSum> Matcher::takeGate(ExprRef divisor, ExprRef key,
 
 std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   guards.clear();
-  FactorList outer = product(withoutGuards(output));
+  unsummed.clear();
+  isSumAtLeastOne = false;
+  FactorList outer = product(withoutGuards(output, /*isWeight=*/true));
   if (outer.factors.size() != 1 || !isContraction(outer.factors[0]))
     return fail("");
   ExprRef sumOfValues = outer.factors[0];
@@ -228,6 +162,16 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
     variables.push_back(e.variable(bound->extents[0]));
   FactorList inner = product(e.instantiate(sumOfValues, variables));
 
+  // A sum of weights times a mask is a sum of products.
+  auto looksLikeSum = [&](ExprRef divisor) {
+    if (!isContraction(divisor) || divisor->bound().size() != 1)
+      return looksLikeWeights(divisor);
+    ExprRef variable = e.variable(divisor->bound()[0]->extents[0]);
+    ExprRef body = reader.expand(e.instantiate(divisor, {variable}));
+    return Expressions::contains(body, [](ExprRef node) {
+      return isExponential(node) && Expressions::contains(node, isContraction);
+    });
+  };
   // The factor that is no weight is the value.
   SmallVector<ExprRef> weights;
   for (ExprRef factor : inner.factors) {
@@ -235,7 +179,7 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
     bool isWeight = factor->kind != Kind::Element || looksLikeWeights(expanded);
     for (ExprRef divisor : outer.divisors)
       isWeight |= Expressions::contains(expanded, isExponential) &&
-                  looksLikeWeights(divisor);
+                  looksLikeSum(divisor);
     if (isWeight)
       weights.push_back(expanded);
     else if (result.value)
@@ -244,7 +188,7 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
       result.value = factor;
   }
   bool isCandidate = llvm::any_of(weights, looksLikeWeights) ||
-                     llvm::any_of(outer.divisors, looksLikeWeights);
+                     llvm::any_of(outer.divisors, looksLikeSum);
   if (weights.empty() || !isCandidate)
     return fail("");
   if (!result.value)
@@ -258,21 +202,24 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   SmallVector<ExprRef> divisors(outer.divisors);
   llvm::append_range(divisors, inner.divisors);
   for (ExprRef expanded : weights) {
-    FactorList parts = product(withoutGuards(expanded));
+    FactorList parts = product(withoutGuards(expanded, /*isWeight=*/true));
     constant *= parts.constant;
-    for (ExprRef factor : parts.factors) {
-      if (factor->is<arith::SelectOp>() && factor->operands[1]->isReal(1) &&
-          factor->operands[2]->isReal(0)) { // a mask, as a number
-        guards.push_back(e.negated(factor->operands[0]));
+    llvm::append_range(divisors, parts.divisors);
+    while (!parts.factors.empty()) {
+      ExprRef factor = parts.factors.pop_back_val();
+      ExprRef bare = withoutGuards(factor, /*isWeight=*/false);
+      if (bare != factor) { // a mask, as a number, or what it leaves
+        FactorList inner = product(bare);
+        constant *= inner.constant;
+        llvm::append_range(parts.factors, inner.factors);
+        llvm::append_range(divisors, inner.divisors);
         continue;
       }
-      // The product again, of what stood under a guard.
       if (!isExponential(factor) || result.weight)
         return fail("the weights are multiplied with " + describe(factor) +
                     " after the exponential");
       result.weight = factor;
     }
-    llvm::append_range(divisors, parts.divisors);
   }
   if (!result.weight)
     return fail("the weights are no exponential");
@@ -305,6 +252,11 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
     return fail("the weights are divided by " + Twine(divisors.size()) +
                 " things, wanted their sum");
   result.sum = guarded(reader.expand(divisors[0]));
+  // max(sum, c) is the sum, where that is 1 at least.
+  bool hasFloor =
+      isMaxOfNumber(result.sum) && result.sum->operands[1]->real <= 1;
+  if (hasFloor)
+    result.sum = guarded(result.sum->operands[0]);
   ExprRef sum = result.sum;
   std::optional<LinearSum> sink = takeSink(sum);
   if (sink && gate)
@@ -314,23 +266,29 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
     sink = std::move(gate);
     result.sum = e.mul(sum, gateDivisor);
   }
-  if (!sum->isReduction(Combiner::Add) || isContraction(sum))
+  if (!sum->isReduction(Combiner::Add))
     return fail("the weights are divided by " + describe(sum) +
                 ", wanted the sum of the exponentials");
   std::string other = overAnother(sum, result.key);
   if (!other.empty())
     return fail("the sum of the exponentials " + other);
   ExprRef summand = e.instantiate(sum, {result.key});
-  if (!isExponential(summand))
+  std::swap(guards, unsummed);
+  ExprRef summed = takeExponential(summand);
+  std::swap(guards, unsummed);
+  if (!summed)
     return fail("the weights are divided by a sum of " + describe(summand) +
                 ", wanted the exponentials themselves");
-  LinearSum summandForm = exponentOf(summand);
+  LinearSum summandForm = exponentOf(summed);
   if (!summandForm.matches(form))
     return fail("the exponentials that are summed differ from those that "
                 "weigh the values");
   if (!matchReference(result, std::move(form), std::move(sink)) ||
-      !checkGuards(result))
+      !hideUnsummed(result) || !checkGuards(result))
     return std::nullopt;
+  if (hasFloor && !(result.maximum && isSumAtLeastOne))
+    return fail("the weights are divided by a maximum of their sum and a "
+                "number that may be larger");
   return result;
 }
 
@@ -348,9 +306,10 @@ bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
     fail("the maximum starts from " + describe(init) + ", wanted -inf");
     return false;
   }
-  LinearSum form = linearForm(e.instantiate(maximum, {softmax.key}));
-  if (form.matches(scores))
+  ExprRef body = e.instantiate(maximum, {softmax.key});
+  if (isMaximumOfSummed(body, scores))
     return true;
+  LinearSum form = linearForm(body);
   for (auto &[id, term] : LinearSum(form).terms)
     if (isMaximum(term.first) &&
         !Expressions::dependsOn(term.first, softmax.key)) {
@@ -411,6 +370,11 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearSum arguments,
            describe(guarded(term.first)) + ", wanted their maximum");
       return false;
     }
+  // A number beside a sum that is 1 at least, which f32 does not see there.
+  bool isUnseen = sink && sink->terms.empty() && softmax.maximum &&
+                  isSumAtLeastOne && sink->constant <= -24 * kLn2;
+  if (isUnseen && !inMaximum)
+    sink.reset();
   if (inMaximum && !sink) {
     fail("the maximum is not that of the scores alone");
     return false;
@@ -470,6 +434,10 @@ bool Matcher::matchSink(SoftmaxMatch &softmax, LinearSum sink,
       return false;
     }
   }
+  if (sink.terms.empty() && std::isfinite(static_cast<float>(sink.constant))) {
+    softmax.sink = e.real(static_cast<float>(sink.constant));
+    return true;
+  }
   bool isOne = sink.terms.size() == 1 && sink.constant == 0 &&
                std::fabs(sink.terms.begin()->second.second - 1) < 1e-6;
   if (!isOne) {
@@ -477,124 +445,5 @@ bool Matcher::matchSink(SoftmaxMatch &softmax, LinearSum sink,
     return false;
   }
   softmax.sink = sink.terms.begin()->second.first;
-  return true;
-}
-
-using Conditions = llvm::SmallSetVector<ExprRef, 8>;
-
-/// What has to hold where a mask does; of no mask nothing.
-static Conditions conditionsOf(Expressions &e, ExprRef mask) {
-  Conditions found;
-  SmallVector<ExprRef> open;
-  if (mask)
-    open.push_back(mask);
-  while (!open.empty()) {
-    ExprRef node = open.pop_back_val();
-    bool isNegation =
-        node->is<arith::XOrIOp>() && node->operands[1]->isInteger(1);
-    ExprRef inner = isNegation ? node->operands[0] : node;
-    if (node->is<arith::AndIOp>())
-      llvm::append_range(open, node->operands);
-    else if (isNegation && inner->is<arith::OrIOp>())
-      for (ExprRef operand : inner->operands)
-        open.push_back(e.negated(operand));
-    else
-      found.insert(node);
-  }
-  return found;
-}
-
-/// Whether `scores` are -inf where `part` is: it is added to them, or hides by
-/// conditions that hide them, too.
-static bool hidesLike(Expressions &e, ExprRef part, ExprRef scores) {
-  MaskedScore inner = splitMask(e, part, Hides::Infinite);
-  MaskedScore outer = splitMask(e, scores, Hides::Infinite);
-  Conditions known = conditionsOf(e, outer.mask);
-  LinearSum added = linearForm(inner.score), all = linearForm(outer.score);
-  return llvm::all_of(conditionsOf(e, inner.mask),
-                      [&](ExprRef node) { return known.contains(node); }) &&
-         llvm::all_of(added.terms, [&](const auto &entry) {
-           auto found = all.terms.find(entry.first);
-           return found != all.terms.end() && found->second.second > 0 &&
-                  entry.second.second > 0;
-         });
-}
-
-/// Weights that are 0 where `condition` says so are those of a mask: of whole
-/// rows, or of what hides the scores, too. Then rows that see no key are 0 as
-/// well, whatever the scores were filled with.
-bool Matcher::hideByGuard(SoftmaxMatch &softmax, ExprRef condition) {
-  if (Expressions::contains(condition, isContraction))
-    return false;
-  ExprRef seen = e.negated(condition);
-  MaskedScore masked{softmax.scores, seen};
-  if (Expressions::dependsOn(condition, softmax.key)) {
-    MaskedScore infinite = splitMask(e, softmax.scores, Hides::Infinite);
-    masked = splitMask(e, softmax.scores, Hides::Far);
-    Conditions all = conditionsOf(e, masked.mask);
-    Conditions guarded = conditionsOf(e, seen);
-    Conditions surely = conditionsOf(e, infinite.mask);
-    auto isIn = [](const Conditions &some, const Conditions &others) {
-      return llvm::all_of(some,
-                          [&](ExprRef each) { return others.contains(each); });
-    };
-    surely.insert(guarded.begin(), guarded.end());
-    if (!isIn(guarded, all) || !isIn(all, surely))
-      return false;
-  }
-  softmax.scores = e.make<arith::SelectOp>(
-      e.f32, {masked.mask, masked.score, e.real(-HUGE_VAL)});
-  softmax.hidesMore = true;
-  return true;
-}
-
-/// The conditions under which weights or results are 0 are those of rows that
-/// see no key, or those of a mask.
-bool Matcher::checkGuards(SoftmaxMatch &softmax) {
-  for (ExprRef guard : guards) {
-    ExprRef condition = reader.expand(guard);
-    if (isEquality(condition, softmax.sum, 0) ||
-        (softmax.maximum && isEquality(condition, softmax.maximum, -HUGE_VAL)))
-      continue;
-    // The largest of what is added to the scores of the row is -inf.
-    bool isOfPart = condition->is<arith::CmpFOp>() &&
-                    llvm::any_of(condition->operands, [&](ExprRef side) {
-                      return side->isReduction(Combiner::Max) &&
-                             side->init()->isReal(-HUGE_VAL) &&
-                             isEquality(condition, side, -HUGE_VAL) &&
-                             overAnother(side, softmax.key).empty() &&
-                             hidesLike(e, e.instantiate(side, {softmax.key}),
-                                       softmax.scores);
-                    });
-    if (isOfPart)
-      continue;
-    // All scores of the row are -inf.
-    bool isNone =
-        condition->is<arith::XOrIOp>() && condition->operands[1]->isInteger(1);
-    ExprRef all = isNone ? condition->operands[0] : condition;
-    if (all->isReduction(isNone ? Combiner::Or : Combiner::And) &&
-        all->init()->isInteger(isNone ? 0 : 1) &&
-        overAnother(all, softmax.key).empty()) {
-      ExprRef each = e.instantiate(all, {softmax.key});
-      auto predicate = static_cast<arith::CmpFPredicate>(each->predicate);
-      if (isNone && each->is<arith::CmpFOp>() &&
-          (predicate == arith::CmpFPredicate::ONE ||
-           predicate == arith::CmpFPredicate::UNE))
-        each = e.make<arith::CmpFOp>(
-            e.i1, each->operands,
-            static_cast<int64_t>(arith::CmpFPredicate::OEQ));
-      ExprRef compared =
-          each->kind == Kind::Operation ? each->operands[0] : nullptr;
-      if (compared && isEquality(each, compared, -HUGE_VAL) &&
-          linearForm(compared).matches(linearForm(softmax.scores)))
-        continue;
-    }
-    if (hideByGuard(softmax, condition))
-      continue;
-    fail("the weights are 0 where " + describe(condition) +
-         " says so, wanted rows without a visible key, or what "
-         "hides the scores, too");
-    return false;
-  }
   return true;
 }

@@ -224,6 +224,21 @@ ExprRef Reader::computeScalar(Value value) {
   return e.scalar(value);
 }
 
+/// What one side of a choice that is written as a branch gives the other does,
+/// too, as long as nothing else comes of it.
+ExprRef Reader::readBranches(scf::IfOp op, ExprRef condition,
+                             const llvm::DenseMap<Value, ExprRef> &values,
+                             ArrayRef<ExprRef> loops) {
+  if (op.getNumResults() != 1 || !op.elseBlock())
+    return nullptr;
+  auto yes = readBody(*op.thenBlock(), values, loops);
+  auto no = readBody(*op.elseBlock(), values, loops);
+  if (yes.empty() || no.empty())
+    return nullptr;
+  Type type = op.getResult(0).getType();
+  return e.make<arith::SelectOp>(type, {condition, yes[0], no[0]});
+}
+
 SmallVector<ExprRef> Reader::readBody(Block &block,
                                       llvm::DenseMap<Value, ExprRef> values,
                                       ArrayRef<ExprRef> loops) {
@@ -251,6 +266,8 @@ SmallVector<ExprRef> Reader::readBody(Block &block,
       result = readConstant(constant.getValue());
     } else if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
       result = e.element(extract.getTensor(), ArrayRef(operands).drop_front());
+    } else if (auto branches = dyn_cast<scf::IfOp>(op)) {
+      result = readBranches(branches, operands[0], values, loops);
     } else if (isa<tensor::DimOp>(op)) {
       result = e.size(extents.of(OpFoldResult(op.getResult(0))));
     } else if (!llvm::is_contained(operands, nullptr)) {

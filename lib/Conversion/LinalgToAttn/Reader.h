@@ -12,6 +12,7 @@
 
 #include "Expression.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn::raise {
 
@@ -53,6 +54,7 @@ private:
   ExprRef readView(Operation *op, ArrayRef<ExprRef> indices);
   ExprRef readReshape(tensor::ReshapeOp op, ArrayRef<ExprRef> indices);
   ExprRef readConcatenation(tensor::ConcatOp op, ArrayRef<ExprRef> indices);
+  ExprRef readPadding(tensor::PadOp op, ArrayRef<ExprRef> indices);
   ExprRef readInsertion(tensor::InsertSliceOp op, ArrayRef<ExprRef> indices);
   ExprRef readConstant(TypedAttr value);
   /// One operation on scalars, given its operands.
@@ -61,6 +63,9 @@ private:
   SmallVector<ExprRef> readBody(Block &block,
                                 llvm::DenseMap<Value, ExprRef> values,
                                 ArrayRef<ExprRef> loops);
+  ExprRef readBranches(scf::IfOp op, ExprRef condition,
+                       const llvm::DenseMap<Value, ExprRef> &values,
+                       ArrayRef<ExprRef> loops);
   ExprRef readMap(AffineExpr map, ArrayRef<ExprRef> dims);
   ExprRef readIndex(OpFoldResult value);
 

@@ -38,6 +38,16 @@ static constexpr int64_t maxExact = int64_t(1) << 24;
 ExprRef Expressions::rounding(ExprRef expr, Type type) {
   if (expr->height > 0 || (expr->kind == Kind::Rounding && expr->type == type))
     return expr;
+  auto narrow = dyn_cast<FloatType>(type);
+  if (expr->isConstant() && narrow && narrow.getWidth() < 32) {
+    llvm::APFloat number(expr->real);
+    bool losesInfo;
+    number.convert(narrow.getFloatSemantics(),
+                   llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    number.convert(llvm::APFloat::IEEEdouble(),
+                   llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    return real(number.convertToDouble());
+  }
   Expr node{Kind::Rounding, type};
   node.operands = {expr};
   return unique(std::move(node));
@@ -107,6 +117,50 @@ ExprRef Expressions::settleRoundings(ExprRef root, bool isExact) {
     return done[expr] = result;
   };
   return visit(root, isExact);
+}
+
+/// The integer that `expr` is, of fewer than `bits` bits; null if it is none.
+static ExprRef integerOf(Expressions &e, ExprRef expr, unsigned bits) {
+  if (isF64(expr))
+    expr = expr->operands[0];
+  int64_t end = int64_t(1) << bits;
+  if (expr->isConstant() && expr->real == std::trunc(expr->real) &&
+      std::fabs(expr->real) < end)
+    return e.index(static_cast<int64_t>(expr->real));
+  if (!expr->is<arith::SIToFPOp>() && !expr->is<arith::UIToFPOp>())
+    return nullptr;
+  ExprRef number = expr->operands[0];
+  std::optional<IntegerRange> range = interval(number);
+  bool fits = range && range->low > -end && range->high < end &&
+              (expr->is<arith::SIToFPOp>() || range->low >= 0);
+  return fits ? number : nullptr;
+}
+
+/// An integer that is made of a quotient of integers: no quotient is rounded
+/// to an integer above it, as both are smaller than the significand.
+ExprRef Expressions::integerQuotient(const Expr &conversion) {
+  ExprRef quotient = conversion.operands[0];
+  bool isFloor = quotient->is<math::FloorOp>();
+  if (isFloor || quotient->is<math::TruncOp>())
+    quotient = quotient->operands[0];
+  unsigned bits = isF64(quotient) ? 52 : 23;
+  if (isF64(quotient))
+    quotient = quotient->operands[0];
+  if (!quotient->is<arith::DivFOp>() && !quotient->is<arith::MulFOp>())
+    return nullptr;
+  ExprRef divisor = quotient->operands[1];
+  int exponent;
+  if (quotient->is<arith::MulFOp>()) // by 1/8
+    divisor = divisor->isConstant() && divisor->real > 0 && divisor->real < 1 &&
+                      std::frexp(divisor->real, &exponent) == 0.5
+                  ? real(1 / divisor->real)
+                  : nullptr;
+  ExprRef a = integerOf(*this, quotient->operands[0], bits);
+  ExprRef b = divisor ? integerOf(*this, divisor, bits) : nullptr;
+  if (!a || !b || !b->isConstant() || b->integer <= 0)
+    return nullptr;
+  return isFloor ? make<arith::FloorDivSIOp>(conversion.type, {a, b})
+                 : make<arith::DivSIOp>(conversion.type, {a, b});
 }
 
 ExprRef Expressions::readInF64(ExprRef expr, Type type) {

@@ -137,6 +137,8 @@ ExprRef Reader::readView(Operation *op, ArrayRef<ExprRef> indices) {
   }
   if (auto concat = dyn_cast<tensor::ConcatOp>(op))
     return readConcatenation(concat, indices);
+  if (auto pad = dyn_cast<tensor::PadOp>(op))
+    return readPadding(pad, indices);
   if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
     return readInsertion(insert, indices);
   return nullptr;

@@ -1201,5 +1201,6 @@ if __name__ == "__main__":
     import sink_spellings  # noqa: F401
     import model_spellings  # noqa: F401
     import weight_spellings  # noqa: F401
+    import sum_spellings  # noqa: F401
 
     main(sys.argv[1:])
