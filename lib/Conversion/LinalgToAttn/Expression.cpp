@@ -470,7 +470,40 @@ ExprRef Expressions::simplifySelect(const Expr &node) {
       return condition;
     if (yes->isInteger(0) && no->isInteger(1))
       return negated(condition);
+    auto either = [&](ExprRef a, ExprRef b) {
+      return make<arith::OrIOp>(i1, {a, b});
+    };
+    if (yes->isInteger(1))
+      return either(condition, no);
+    if (no->isInteger(1))
+      return either(negated(condition), yes);
+    if (yes->isInteger(0))
+      return both(negated(condition), no);
+    if (no->isInteger(0))
+      return both(condition, yes);
   }
+  // A number that is chosen twice is chosen once, where there are but two.
+  auto isChoice = [](ExprRef expr) {
+    return expr->is<arith::SelectOp>() && expr->operands[1]->isConstant() &&
+           expr->operands[2]->isConstant();
+  };
+  if (node.isFloat() && yes->isConstant() && isChoice(no))
+    for (unsigned side : {1u, 2u})
+      if (no->operands[side] == yes) {
+        ExprRef inner = no->operands[0];
+        ExprRef either = make<arith::OrIOp>(
+            i1, {condition, side == 1 ? inner : negated(inner)});
+        return make<arith::SelectOp>(node.type,
+                                     {either, yes, no->operands[3 - side]});
+      }
+  if (node.isFloat() && no->isConstant() && isChoice(yes))
+    for (unsigned side : {1u, 2u})
+      if (yes->operands[side] == no) {
+        ExprRef inner = yes->operands[0];
+        ExprRef all = both(condition, side == 2 ? inner : negated(inner));
+        return make<arith::SelectOp>(node.type,
+                                     {all, yes->operands[3 - side], no});
+      }
   // select(a > b, a, b) is a maximum.
   if (condition->is<arith::CmpFOp>() && node.isFloat()) {
     auto predicate = static_cast<arith::CmpFPredicate>(condition->predicate);

@@ -92,7 +92,9 @@ private:
                    const LinearSum &scores, LinearSum &others);
   bool checkGuards(SoftmaxMatch &softmax);
   bool hideByGuard(SoftmaxMatch &softmax, ExprRef condition);
-  ExprRef withoutGuards(ExprRef expr, bool isWeight);
+  /// What stands under guards: a result, a weight or a factor of one.
+  enum class Guarded { Result, Weight, Factor };
+  ExprRef withoutGuards(ExprRef expr, Guarded what);
   ExprRef takeExponential(ExprRef expr);
   bool isMaximumOfSummed(ExprRef body, const LinearSum &scores);
   bool hideUnsummed(SoftmaxMatch &softmax);

@@ -43,11 +43,12 @@ static bool isEquality(ExprRef expr, ExprRef value, double constant) {
 /// Whether `condition` says of `rest`, or of what that is made of in the same
 /// way, that it is no number, and `constant` is 0, or that it is infinite,
 /// which no weight is.
-static bool isOfNoWeight(ExprRef condition, ExprRef constant, ExprRef rest) {
+static bool isOfNoWeight(ExprRef condition, ExprRef constant, ExprRef rest,
+                         bool isWeight) {
   while (constant->isConstant()) {
     if ((constant->isReal(0) && isNaN(condition, rest)) ||
-        isEquality(condition, rest, HUGE_VAL) ||
-        isEquality(condition, rest, -HUGE_VAL))
+        (isWeight && (isEquality(condition, rest, HUGE_VAL) ||
+                      isEquality(condition, rest, -HUGE_VAL))))
       return true;
     if (!rest->is<arith::SelectOp>() || !rest->operands[1]->isConstant())
       return false;
@@ -56,13 +57,15 @@ static bool isOfNoWeight(ExprRef condition, ExprRef constant, ExprRef rest) {
   return false;
 }
 
-/// select(c, 0, x): c is noted, to be judged later; x. With `isWeight` what
-/// takes the place of NaN and infinities is none: of a row that sees no key.
-ExprRef Matcher::withoutGuards(ExprRef expr, bool isWeight) {
+/// select(c, 0, x): c is noted, to be judged later; x. What takes the place of
+/// NaN in results and weights, and of infinities in weights, is none: it is
+/// that of a row that sees no key.
+ExprRef Matcher::withoutGuards(ExprRef expr, Guarded what) {
   while (expr->is<arith::SelectOp>()) {
     ExprRef condition = expr->operands[0];
-    if (isWeight &&
-        isOfNoWeight(condition, expr->operands[1], expr->operands[2])) {
+    if (what != Guarded::Factor &&
+        isOfNoWeight(condition, expr->operands[1], expr->operands[2],
+                     what == Guarded::Weight)) {
       expr = expr->operands[2];
     } else if (expr->operands[1]->isReal(0)) {
       guards.push_back(expr->operands[0]);
@@ -236,7 +239,7 @@ ExprRef Matcher::takeExponential(ExprRef expr) {
   SmallVector<ExprRef> open = {expr};
   while (!open.empty()) {
     ExprRef part = reader.expand(open.pop_back_val());
-    part = withoutGuards(part, /*isWeight=*/false);
+    part = withoutGuards(part, Guarded::Factor);
     FactorList parts = product(part);
     if (parts.factors.size() == 1 && parts.factors[0] == part) {
       if (exponential || !isExponential(part))

@@ -152,7 +152,7 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   guards.clear();
   unsummed.clear();
   isSumAtLeastOne = false;
-  FactorList outer = product(withoutGuards(output, /*isWeight=*/true));
+  FactorList outer = product(withoutGuards(output, Guarded::Result));
   if (outer.factors.size() != 1 || !isContraction(outer.factors[0]))
     return fail("");
   ExprRef sumOfValues = outer.factors[0];
@@ -202,12 +202,12 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   SmallVector<ExprRef> divisors(outer.divisors);
   llvm::append_range(divisors, inner.divisors);
   for (ExprRef expanded : weights) {
-    FactorList parts = product(withoutGuards(expanded, /*isWeight=*/true));
+    FactorList parts = product(withoutGuards(expanded, Guarded::Weight));
     constant *= parts.constant;
     llvm::append_range(divisors, parts.divisors);
     while (!parts.factors.empty()) {
       ExprRef factor = parts.factors.pop_back_val();
-      ExprRef bare = withoutGuards(factor, /*isWeight=*/false);
+      ExprRef bare = withoutGuards(factor, Guarded::Factor);
       if (bare != factor) { // a mask, as a number, or what it leaves
         FactorList inner = product(bare);
         constant *= inner.constant;

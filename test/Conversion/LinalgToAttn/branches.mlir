@@ -226,3 +226,44 @@ func.func @padded_and_chunked(%q: tensor<6x8xf32>, %k: tensor<6x8xf32>, %v: tens
   %o = linalg.matmul ins(%w, %v : tensor<6x6xf32>, tensor<6x8xf32>) outs(%zo : tensor<6x8xf32>) -> tensor<6x8xf32>
   return %o : tensor<6x8xf32>
 }
+
+// Choices of the same two numbers are one, and those of truth values logic: a
+// mask, of keys in front that are seen and of a triangle behind them.
+// CHECK-LABEL: func @choices
+// CHECK: attn.attention
+// CHECK-NOT: score
+// CHECK: mask(
+// CHECK-NOT: arith.select
+// CHECK: return
+func.func @choices(%q: tensor<6x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x8xf32>, %seen: tensor<6xi1>) -> tensor<6x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %true = arith.constant true
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %es = tensor.empty() : tensor<6x6xf32>
+  %zs = linalg.fill ins(%zero : f32) outs(%es : tensor<6x6xf32>) -> tensor<6x6xf32>
+  %s = linalg.matmul indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>]
+      ins(%q, %k : tensor<6x8xf32>, tensor<6x8xf32>) outs(%zs : tensor<6x6xf32>) -> tensor<6x6xf32>
+  %hidden = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+                            iterator_types = ["parallel", "parallel"]}
+      ins(%s, %seen : tensor<6x6xf32>, tensor<6xi1>) outs(%es : tensor<6x6xf32>) {
+  ^bb0(%x: f32, %m: i1, %out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %front = arith.cmpi slt, %j, %c2 : index
+    %behind = arith.cmpi sgt, %j, %i : index
+    %triangle = arith.select %behind, %low, %zero : f32
+    %bias = arith.select %front, %zero, %triangle : f32
+    %y = arith.addf %x, %bias : f32
+    %first = arith.cmpi slt, %i, %c3 : index
+    %c = arith.select %first, %true, %m : i1
+    %z = arith.select %c, %y, %low : f32
+    linalg.yield %z : f32
+  } -> tensor<6x6xf32>
+  %w = linalg.softmax dimension(1) ins(%hidden : tensor<6x6xf32>) outs(%es : tensor<6x6xf32>) -> tensor<6x6xf32>
+  %eo = tensor.empty() : tensor<6x8xf32>
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %o = linalg.matmul ins(%w, %v : tensor<6x6xf32>, tensor<6x8xf32>) outs(%zo : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %o : tensor<6x8xf32>
+}

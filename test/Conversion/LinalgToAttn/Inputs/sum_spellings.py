@@ -5,7 +5,8 @@
 """The table of spellings, part six: sums of some of the exponentials, what stands
 beside a sum or under it, and masks of the last key."""
 
-from sink_spellings import by_concatenation
+from graph import Tensor
+from sink_spellings import by_concatenation, without_last
 from spellings import INFINITY, attention, kept, masked, raised
 from weight_spellings import hidden_far, zero_unless
 
@@ -184,6 +185,25 @@ def number_behind_the_scores(g):
 
 
 @raised
+def number_padded_behind_the_scores(g):
+    def softmax(s):
+        g.sizes["n"] = g.sizes["j"] + 1
+        g.dynamic += "n" if "j" in g.dynamic else ""
+        out, zero = Tensor(g.new(), "bhin", s.dtype), g.constant("0.0", s.dtype)
+        g.emit(f"{out.name} = tensor.pad {s.name} low[0, 0, 0, 0] high[0, 0, 0, 1] {{")
+        g.emit("^bb0(%pb: index, %ph: index, %pi: index, %pj: index):")
+        g.emit(f"  tensor.yield {zero} : {s.dtype}")
+        g.emit(f"}} : {g.typed(s)} to {g.typed(out)}")
+        if "n" in g.dynamic:
+            at, g.known["n"] = g.new(), g.new()
+            g.emit(f"{at} = arith.constant 3 : index")
+            g.emit(f"{g.known['n']} = tensor.dim {out.name}, {at} : {g.typed(out)}")
+        return without_last(g, g.spelled_softmax(out, "n"))
+
+    return attention(g, *g.qkv(), softmax=softmax)
+
+
+@raised
 def number_beside_a_sum_that_is_not_seen(g):
     """1 and 1e-8 are 1."""
     return attention(
@@ -274,6 +294,19 @@ def weights_without_what_is_no_number(g):
         )
 
     return attention(g, *qkv, between=lambda s: masked(g, s, m), after=after)
+
+
+@raised
+def results_without_what_is_infinite(g):
+    """Of an infinite value: the graph goes on to replace it."""
+    g = attention(g, *g.qkv())
+    o, T = g.results[0], g.dtype
+    return g.returns(g.map(
+        [o],
+        f"%l = arith.constant {INFINITY[T]} : {T}\n%h = arith.negf %l : {T}\n"
+        f"%n = arith.constant 3.0e4 : {T}\n%d = arith.cmpf oeq, %0, %h : {T}\n"
+        f"%y = arith.select %d, %n, %0 : {T}",
+    ))
 
 
 # --- Logarithms ----------------------------------------------------------------
