@@ -231,11 +231,15 @@ def is_same_memory(one, other):
         and a.dtype == b.dtype
 
 
+# What takes nothing but sizes and a type of its first argument.
+_LIKE = ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty")
+
+
 def cuts_gradients(node):
     """Whether nothing gets gradients through a node whose arguments want some: detach(), and
     all that is done inside of torch.no_grad()."""
     made = value(node)
-    return made.is_floating_point() and not made.requires_grad and any(
+    return name(node) not in _LIKE and made.is_floating_point() and not made.requires_grad and any(
         value(each).requires_grad for each in node.all_input_nodes if is_tensor(each))
 
 

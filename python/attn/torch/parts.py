@@ -59,6 +59,14 @@ def element(body, node, indices, at, write):
     return body._select(flag, new, body.read(node, indices, write), nodes.value(node).dtype)
 
 
+def writes_a_number(write):
+    """Whether a number is written to a part, or 0 by zero_()."""
+    if write.target is operator.setitem:
+        return isinstance(write.args[2], (bool, int, float))
+    given = {"fill": nodes.argument(write, 1, "value"), "zero": 0}.get(nodes.name(write))
+    return isinstance(given, (bool, int, float))
+
+
 def _views(node, target):
     """The views of a node's memory that make the target, the first first; None: it is not made
     of it."""

@@ -20,6 +20,7 @@ from . import activations, nodes, parts, softmaxes
 from .activated import Activated
 from .gathers import Gathers
 from .indices import ZERO, Computed, Scalar, Unread
+from .joins import JOINED, Joins
 
 TYPES = {
     torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
@@ -68,7 +69,7 @@ def computed_in(dtype):
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
-class Body(Gathers, Activated):
+class Body(Gathers, Joins, Activated):
     """Lines of scalar code over the loops of one generic.
 
     outline  has tensors and sizes: element(node, indices, body), leaf(node, indices, at,
@@ -80,6 +81,7 @@ class Body(Gathers, Activated):
         self.outline, self.loops = outline, loops
         self.lines, self.inputs, self._known, self._count = [], [], {}, 0
         self._compared = {}  # the operands of the comparisons that flags are of
+        self.is_joining = False  # elements may lie beyond the ends of their tensors, see joins.py
         self.parts = []  # which elements are read of parts that they may not be in, see parts.py
 
     # Lines.
@@ -172,7 +174,7 @@ class Body(Gathers, Activated):
             return index.scalar
         place = self.position(index)
         name = self.once(("integer", index), lambda: self.emit(f"arith.index_cast {place} : index to i64"))
-        return Scalar(name, torch.int64, False, is_natural=True)
+        return Scalar(name, torch.int64, False, is_natural=not isinstance(index.offset, int) or index.offset >= 0)
 
     # Elements.
 
@@ -186,7 +188,7 @@ class Body(Gathers, Activated):
                     key = (node, tuple(indices), part.node)
                     return self.once(key, lambda: parts.element(self, node, list(indices), at, part.node))
                 key = (node, tuple(indices), "written")
-                return self.once(key, lambda: self.outline.leaf(node, indices, at, self))
+                return self.once(key, lambda: self._written(node, indices, at, part.node))
             key = (node, tuple(indices))
             if key not in self._known:
                 found = self.outline.element(node, indices, self)
@@ -196,24 +198,44 @@ class Body(Gathers, Activated):
             reason.node = reason.node or node
             raise
 
+    def _leaf(self, node, indices, at):
+        if self.is_joining:
+            raise Unread("a tensor of which a part is joined to others")
+        return self.outline.leaf(node, indices, at, self)
+
+    def _tried(self, make, otherwise):
+        """What `make` reads, or else what the other does, without what the first left behind."""
+        mark = len(self.lines), dict(self._known), self.outline.mark()
+        try:
+            return make()
+        except Unread:
+            self.lines, self._known = self.lines[:mark[0]], mark[1]
+            self.outline.reset(mark[2])
+            return otherwise()
+
+    def _written(self, node, indices, at, write):
+        """An element of a tensor that is no part of the scores and is written to in part, as masks
+        are that show a few keys to all: a choice where a number is written, else an argument."""
+        def leaf():
+            return self._leaf(node, indices, at)
+        if self.parts or nodes.value(node).requires_grad or not parts.writes_a_number(write):
+            return leaf()
+        return self._tried(lambda: parts.element(self, node, list(indices), at, write), leaf)
+
     def _computed(self, node, indices, at):
         """The same by the operation of the node, or else as an element of an argument."""
         if self.parts and nodes.shape(node) and not self.outline.is_spine(node):
-            return self.outline.leaf(node, indices, at, self)
-        mark = len(self.lines), dict(self._known), self.outline.mark()
-        try:
+            return self._leaf(node, indices, at)
+        def make():
             found = self._operation(node, list(indices))
             if found.is_made and found.dtype.is_floating_point and not self.outline.is_spine(node) and (
                     self.outline.keeps_floats or not self.outline.is_pair(indices)) \
                     and not nodes.is_view(node) and nodes.name(node) not in _MOVES:
                 raise Unread("a number that is computed once")
             return found
-        except Unread:
-            if self.outline.is_spine(node):
-                raise
-            self.lines, self._known = self.lines[:mark[0]], mark[1]
-            self.outline.reset(mark[2])
-            return self.outline.leaf(node, indices, at, self)
+        if self.outline.is_spine(node):
+            return make()
+        return self._tried(make, lambda: self._leaf(node, indices, at))
 
     def _operand(self, node, given, indices, dtype):
         """An argument of an elementwise operation, in a type."""
@@ -264,6 +286,8 @@ class Body(Gathers, Activated):
             return self._arithmetic(node, indices, name, dtype)
         if name in activations.READ:
             return self._activation(node, indices, dtype)
+        if name in JOINED:
+            return self._read_joined(node, indices, dtype)
         if name in _METHODS:
             return getattr(self, _METHODS[name])(node, indices, dtype)
         raise Unread(f"{nodes.written_name(node)} is not an operation that is read" if name

@@ -416,7 +416,7 @@ _PURE = {
     "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "where", "masked_fill", "to", "and", "or", "xor", "tril",
     "triu", "arange", "full", "zeros", "ones", "embedding", "tanh", "neg", "bitwise_not", "logical_not", "detach",
     "scaled_dot_product_attention", "flex_attention", "argsort", "sum", "abs", "log", "exp", "clamp", "minimum", "maximum", "full_like", "zeros_like",
-    "pow", "floordiv", "remainder", "rsub", "sigmoid", "logical_and", "logical_or", "__matmul__", "mm", "inner",
+    "hstack", "vstack", "pow", "floordiv", "remainder", "rsub", "sigmoid", "logical_and", "logical_or", "__matmul__", "mm", "inner",
     "linalg_matmul", "logsumexp", "addmm", "log_softmax", "pad", "nan_to_num",
 }
 
