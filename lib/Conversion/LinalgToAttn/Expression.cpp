@@ -465,6 +465,19 @@ ExprRef Expressions::simplifySelect(const Expr &node) {
   // Where the condition is a negation, the values trade places.
   if (condition->is<arith::XOrIOp>() && condition->operands[1]->isInteger(1))
     return make<arith::SelectOp>(node.type, {condition->operands[0], no, yes});
+  // One choice by the same condition, or its opposite, is enough.
+  auto within = [&](ExprRef expr, bool holds) {
+    if (!expr->is<arith::SelectOp>())
+      return expr;
+    if (expr->operands[0] == condition)
+      return expr->operands[holds ? 1 : 2];
+    return expr->operands[0] == negated(condition)
+               ? expr->operands[holds ? 2 : 1]
+               : expr;
+  };
+  if (within(yes, true) != yes || within(no, false) != no)
+    return make<arith::SelectOp>(
+        node.type, {condition, within(yes, true), within(no, false)});
   if (node.type.isInteger(1)) {
     if (yes->isInteger(1) && no->isInteger(0))
       return condition;

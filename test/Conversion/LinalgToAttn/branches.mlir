@@ -267,3 +267,36 @@ func.func @choices(%q: tensor<6x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x8xf32>
   %o = linalg.matmul ins(%w, %v : tensor<6x6xf32>, tensor<6x8xf32>) outs(%zo : tensor<6x8xf32>) -> tensor<6x8xf32>
   return %o : tensor<6x8xf32>
 }
+
+// A mask as a float, where 0 becomes -inf and then 1 becomes 0.
+// CHECK-LABEL: func @filled_twice
+// CHECK: attn.attention
+// CHECK-NOT: score
+// CHECK: mask(
+// CHECK: return
+func.func @filled_twice(%q: tensor<6x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %es = tensor.empty() : tensor<6x6xf32>
+  %zs = linalg.fill ins(%zero : f32) outs(%es : tensor<6x6xf32>) -> tensor<6x6xf32>
+  %s = linalg.matmul indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>]
+      ins(%q, %k : tensor<6x8xf32>, tensor<6x8xf32>) outs(%zs : tensor<6x6xf32>) -> tensor<6x6xf32>
+  %hidden = linalg.map ins(%s : tensor<6x6xf32>) outs(%es : tensor<6x6xf32>) (%x: f32, %init: f32) {
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %c = arith.cmpi sle, %j, %i : index
+    %m = arith.uitofp %c : i1 to f32
+    %isZero = arith.cmpf oeq, %m, %zero : f32
+    %once = arith.select %isZero, %low, %m : f32
+    %isOne = arith.cmpf oeq, %m, %one : f32
+    %twice = arith.select %isOne, %zero, %once : f32
+    %y = arith.addf %x, %twice : f32
+    linalg.yield %y : f32
+  }
+  %w = linalg.softmax dimension(1) ins(%hidden : tensor<6x6xf32>) outs(%es : tensor<6x6xf32>) -> tensor<6x6xf32>
+  %eo = tensor.empty() : tensor<6x8xf32>
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %o = linalg.matmul ins(%w, %v : tensor<6x6xf32>, tensor<6x8xf32>) outs(%zo : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %o : tensor<6x8xf32>
+}
