@@ -25,6 +25,7 @@
 
 #include "Floats.h"
 #include "Logarithms.h"
+#include "Sines.h"
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -68,6 +69,10 @@ static Value lowerExp2(Floats &f, ValueRange x) { return f.exp2(x[0]); }
 static Value lowerExp(Floats &f, ValueRange x) { return f.exp(x[0]); }
 static Value lowerLog2(Floats &f, ValueRange x) { return f.log2(x[0]); }
 static Value lowerLog(Floats &f, ValueRange x) { return f.log(x[0]); }
+static Value lowerSin(Floats &f, ValueRange x) { return computeSine(f, x[0]); }
+static Value lowerCos(Floats &f, ValueRange x) {
+  return computeCosine(f, x[0]);
+}
 static Value lowerDiv(Floats &f, ValueRange x) { return f.divide(x[0], x[1]); }
 static Value lowerPreciseDiv(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.div.rn.f", {x[0], x[1]});
@@ -448,7 +453,8 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
       LowerMath<math::Log10Op, lowerLog10>,
       LowerMath<math::Log1pOp, lowerLog1P>,
       LowerMath<math::RsqrtOp, lowerRsqrt>, LowerMath<math::PowFOp, lowerPow>,
-      LowerMath<math::TanhOp, lowerTanh>, LowerMath<math::Atan2Op, lowerAtan2>>(
+      LowerMath<math::TanhOp, lowerTanh>, LowerMath<math::Atan2Op, lowerAtan2>,
+      LowerMath<math::SinOp, lowerSin>, LowerMath<math::CosOp, lowerCos>>(
       patterns.getContext());
   patterns.add<LowerApproximateTanh>(patterns.getContext(), bySteps);
   MLIRContext *context = patterns.getContext();
@@ -468,9 +474,8 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
   // Upstream's, where there is no instruction: polynomials, and formulae with
   // the ops above. In f32, too.
   auto anyOther = [](StringRef name) {
-    return llvm::is_contained({"math.atan", "math.sin", "math.cos", "math.erf",
-                               "math.erfc", "math.asin", "math.acos",
-                               "math.cbrt"},
+    return llvm::is_contained({"math.atan", "math.erf", "math.erfc",
+                               "math.asin", "math.acos", "math.cbrt"},
                               name);
   };
   populateMathF32ExpansionPatterns(patterns, anyOther);
