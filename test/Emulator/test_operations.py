@@ -103,6 +103,8 @@ for type, other in [("f16", "i16"), ("bf16", "i16"), ("f32", "i32")]:
 for factor in [1000.0, 30000.0, 500000.0]:
     for name in ["sin", "cos"]:
         add("f32", f"%c = arith.constant {factor} : f32\n%p = arith.mulf %a, %c : f32\n%r = math.{name} %p : f32")
+for factor in ["1000.0", "1.0e+30"]:
+    add("f32", f"%c = arith.constant {factor} : f32\n%p = arith.mulf %a, %c : f32\n%r = math.asinh %p : f32")
 for type in ["f16", "bf16"]:
     add(type, f"%r = arith.extf %a : {type} to f32", "f32")
     add("f32", f"%r = arith.truncf %a : f32 to {type}", type)

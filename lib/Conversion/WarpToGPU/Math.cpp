@@ -73,6 +73,18 @@ static Value lowerSin(Floats &f, ValueRange x) { return computeSine(f, x[0]); }
 static Value lowerCos(Floats &f, ValueRange x) {
   return computeCosine(f, x[0]);
 }
+/// log(a + sqrt(a^2 + 1)) of a = |x|, with the sign of x: -5000 + sqrt(5000^2 +
+/// 1) is 0 in f32. Where the square is infinite the root is a.
+static Value lowerAsinh(Floats &f, ValueRange x) {
+  Value magnitude = f.abs(x[0]), one = f.constant(1);
+  Value root =
+      math::SqrtOp::create(f.builder, f.loc, f.fma(magnitude, magnitude, one));
+  root =
+      arith::MinNumFOp::create(f.builder, f.loc, root, f.add(magnitude, one));
+  Value result = math::LogOp::create(f.builder, f.loc, f.add(magnitude, root));
+  return f.copySign(result, x[0]);
+}
+
 static Value lowerDiv(Floats &f, ValueRange x) { return f.divide(x[0], x[1]); }
 static Value lowerPreciseDiv(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.div.rn.f", {x[0], x[1]});
@@ -454,8 +466,8 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
       LowerMath<math::Log1pOp, lowerLog1P>,
       LowerMath<math::RsqrtOp, lowerRsqrt>, LowerMath<math::PowFOp, lowerPow>,
       LowerMath<math::TanhOp, lowerTanh>, LowerMath<math::Atan2Op, lowerAtan2>,
-      LowerMath<math::SinOp, lowerSin>, LowerMath<math::CosOp, lowerCos>>(
-      patterns.getContext());
+      LowerMath<math::SinOp, lowerSin>, LowerMath<math::CosOp, lowerCos>,
+      LowerMath<math::AsinhOp, lowerAsinh>>(patterns.getContext());
   patterns.add<LowerApproximateTanh>(patterns.getContext(), bySteps);
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerToNamedIntrinsic<math::AbsFOp>>(context, "llvm.fabs");
@@ -481,8 +493,8 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
   populateMathF32ExpansionPatterns(patterns, anyOther);
   populateMathPolynomialApproximationPatterns(patterns, anyOther);
   math::populateExpansionPatterns(patterns,
-                                  {"sinh", "cosh", "tan", "asinh", "acosh",
-                                   "atanh", "ctlz", "fpowi", "ipowi", "round"});
+                                  {"sinh", "cosh", "tan", "acosh", "atanh",
+                                   "ctlz", "fpowi", "ipowi", "round"});
   patterns.add<LowerFloorDivByPower>(context, /*benefit=*/2);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
 }
