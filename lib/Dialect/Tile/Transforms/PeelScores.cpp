@@ -23,6 +23,7 @@
 #include "DeadOps.h"
 #include "ScoreChoice.h"
 #include "ValueAxes.h"
+#include "VectorCopies.h"
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/ScoreTrend.h"
@@ -107,36 +108,65 @@ using PieceDecisions = SmallVector<PieceDecision, 4>;
 static Value getOutcome(RewriterBase &rewriter, Operation *op, bool outcome) {
   rewriter.setInsertionPoint(op);
   Location loc = op->getLoc();
-  if (isa<arith::CmpIOp>(op))
-    return arith::ConstantIntOp::create(rewriter, loc, outcome, 1);
+  Type type = op->getResult(0).getType();
+  if (isa<arith::CmpIOp>(op)) {
+    TypedAttr value = rewriter.getBoolAttr(outcome);
+    if (auto vector = dyn_cast<VectorType>(type))
+      value = DenseElementsAttr::get(vector, outcome);
+    return arith::ConstantOp::create(rewriter, loc, value);
+  }
   if (!isa<math::AbsIOp>(op) || outcome)
     return op->getOperand(outcome ? 0 : 1);
-  Value zero = arith::ConstantOp::create(
-      rewriter, loc, rewriter.getZeroAttr(op->getResult(0).getType()));
+  Value zero =
+      arith::ConstantOp::create(rewriter, loc, rewriter.getZeroAttr(type));
   return arith::SubIOp::create(rewriter, loc, zero, op->getOperand(0));
 }
 
-/// Writes decisions into the score functions of `loop`.
+static void fold(RewriterBase &rewriter, Operation *op) {
+  SmallVector<Value> folded;
+  rewriter.setInsertionPoint(op);
+  if (succeeded(rewriter.tryFold(op, folded)) && !folded.empty())
+    rewriter.replaceOp(op, folded);
+}
+
+/// Writes a decision in place of what chooses, and where that decides more.
+static void decideCopy(RewriterBase &rewriter, Operation *op, bool outcome) {
+  SmallVector<Operation *> users = llvm::to_vector(op->getUsers());
+  rewriter.replaceAllUsesWith(op->getResult(0),
+                              getOutcome(rewriter, op, outcome));
+  for (Operation *user : users)
+    if (isa<arith::SelectOp>(user))
+      fold(rewriter, user);
+}
+
+/// Writes decisions into the score functions of `loop`, and into what stands
+/// beside them.
 static void decide(RewriterBase &rewriter, scf::ForOp loop,
                    ArrayRef<PieceDecision> decisions) {
   OpBuilder::InsertionGuard guard(rewriter);
   SmallVector<Operation *> ops = getOperations(loop);
+  SmallVector<std::pair<Operation *, bool>> copies;
+  for (const PieceDecision &decision : decisions) {
+    Operation *op = ops[decision.choice->number];
+    auto scores = cast<ScoresOp>(op->getParentOp());
+    for (Operation *copy : findVectorCopies(op, scores))
+      copies.emplace_back(copy, decision.outcome);
+  }
   for (const PieceDecision &decision : decisions) {
     Operation *op = ops[decision.choice->number];
     rewriter.replaceAllUsesWith(op->getResult(0),
                                 getOutcome(rewriter, op, decision.outcome));
   }
+  for (auto [copy, outcome] : copies)
+    decideCopy(rewriter, copy, outcome);
   for (ScoresOp scores : getFunctions(loop)) {
     Block &block = scores.getScore().front();
-    for (Operation &op :
-         llvm::make_early_inc_range(block.without_terminator())) {
-      SmallVector<Value> folded;
-      rewriter.setInsertionPoint(&op);
-      if (succeeded(rewriter.tryFold(&op, folded)) && !folded.empty())
-        rewriter.replaceOp(&op, folded);
-    }
+    for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+      fold(rewriter, &op);
     eraseDeadOps(rewriter, &block);
   }
+  if (!copies.empty())
+    eraseDeadOps(rewriter, loop.getBody());
 }
 
 /// What is left to do for each score.
