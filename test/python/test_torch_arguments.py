@@ -80,7 +80,6 @@ REFUSED = {
     "decimals": lambda s, b, h, q, k: s + torch.round(q, decimals=-1),
     "scale_grad_by_freq": lambda s, b, h, q, k: s + F.embedding(h, BIAS[0, 0, :4], scale_grad_by_freq=True)[2],
     "dtype": lambda s, b, h, q, k: s + torch.stack([s, s * 2]).sum(dtype=torch.float64),
-    "correction": lambda s, b, h, q, k: s + BIAS[b, h, q].var(correction=0),
     "ord": lambda s, b, h, q, k: s + torch.linalg.vector_norm(BIAS[b, h, q], ord=3),
     "max_norm": lambda s, b, h, q, k: s + F.embedding(h, BIAS[0, 0, :4], max_norm=1.0)[2],
 }

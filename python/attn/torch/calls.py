@@ -29,6 +29,8 @@ _POINTING = frozenset(("numpy", "__array__", "__dlpack__", "data_ptr", "storage"
 _LOOKING = frozenset(("tolist", "tensor_split", "_pack_padded_sequence"))
 # What asks for a type, a device or sizes.
 _SHAPING = frozenset(("to", "type_as", "expand_as", "view_as", "reshape_as"))
+# What changes the shape of a vector in place.
+_PRODUCTS = frozenset(("matmul", "__matmul__", "__rmatmul__", "linear"))
 _FLAGS = (torch.bool, torch.uint8)  # as indices
 _DEPENDS_ON_DATA = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 
@@ -70,6 +72,11 @@ class Calls(TorchFunctionMode):
         elif name == "detach_" and _has_symbol(args):
             with tracer.reporting("Tensor.detach_"):
                 raise aten.Unsupported("gradients are not stopped in place: use detach()")
+        elif name in _PRODUCTS and _has_symbol([*args, *kwargs.values()]):
+            with tracer.reporting(name):
+                product = aten.vectors.times_matrix(name, args, kwargs)
+                if product is not None:
+                    return product
         elif name == "_set_grad_enabled":
             tracer.set_gradients(*args)
         elif name in _POINTING:

@@ -168,7 +168,7 @@ class Tracer:
         if not self.is_stopping():
             return result
         if isinstance(result, (tuple, list)):
-            return type(result)(map(self.made, result))
+            return (list if isinstance(result, list) else tuple)(map(self.made, result))
         if not isinstance(result, Symbol):
             return result
         return aten.stopped(self, result) if result.base is None else symbols.stopped(result)

@@ -17,7 +17,7 @@ import torch
 
 from .. import writes
 from ..symbols import Symbol
-from . import arithmetic, functions, items, reductions, searches, tensors, views  # noqa: F401: they fill HANDLERS
+from . import arithmetic, functions, items, reductions, searches, tensors, vectors, views  # noqa: F401: they fill HANDLERS
 from .handlers import HANDLERS, INERT, Unsupported, convert, stopped  # noqa: F401: for the tracer
 
 

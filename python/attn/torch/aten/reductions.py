@@ -70,16 +70,8 @@ handles("amax")(_largest("maximum"))
 handles("amin")(_largest("minimum"))
 
 
-def _total_extreme(name, long):
-    def handler(tracer, x, *args, **named):
-        if args or named:
-            raise Unsupported(f"{name}() along a dimension returns positions, too: use a{name}()")
-        return _largest(long)(tracer, x)
-    return handler
-
-
-handles("max")(_total_extreme("max", "maximum"))
-handles("min")(_total_extreme("min", "minimum"))
+handles("max")(_largest("maximum"))
+handles("min")(_largest("minimum"))
 
 
 @handles("dot", "vdot", "inner")

@@ -36,6 +36,14 @@ handles("gather")(lambda tracer, x, dim, at: symbols.gather(x, dim, at))
 handles("take")(lambda tracer, x, at: symbols.gather_arrays(symbols.reshape(x, [-1]), [at]))
 
 
+@handles("broadcast_in_dim")
+def _broadcast_in_dim(tracer, x, shape, dims):
+    sizes = [1] * len(shape)
+    for size, d in zip(x.shape, dims):
+        sizes[d] = size
+    return symbols.expand(symbols.reshape(x, sizes), list(shape))
+
+
 @handles("flatten")
 def _flatten(tracer, x, start=0, end=-1):
     rank = max(x.dim(), 1)
