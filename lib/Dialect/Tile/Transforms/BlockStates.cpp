@@ -86,9 +86,9 @@ Value BlockStates::limitShown(Value mask, ValueRange positions, bool isLast) {
     std::swap(sizes[0], sizes[1]);
   auto limit = [&](ArrayRef<Value> limits, unsigned which) {
     for (Value value : limits) {
-      Value bound = b.createOrFold<arith::SubIOp>(
+      Value end = b.createOrFold<arith::SubIOp>(
           loc, lookup(value), integer(isLast ? sizes[which] - 1 : 0, 32));
-      Value isInside = isBelow(positions[which], bound, mask.getType());
+      Value isInside = isBelow(positions[which], end, mask.getType());
       mask = arith::AndIOp::create(b, loc, mask, isInside);
     }
   };
@@ -253,6 +253,29 @@ Value BlockStates::reduce(Value vector, bool isLeast) {
   return arith::XOrIOp::create(b, loc, any, integer(1, 1));
 }
 
+/// `positions` along one axis, and in place of those behind the last the last
+/// one: what data say there, nothing or a quotient by it, is no end of theirs.
+Value BlockStates::bound(Value positions, int64_t axis) {
+  bool isQuery = (axis == 0) != program.isTransposed();
+  auto keep = [&](Value limit) {
+    Value last = b.createOrFold<arith::SubIOp>(loc, limit, integer(1, 32));
+    last = vector::BroadcastOp::create(b, loc, positions.getType(), last);
+    positions = arith::MinSIOp::create(b, loc, positions, last);
+  };
+  for (Value limit : isQuery ? grain.queryLimits : grain.keyLimits)
+    keep(lookup(limit));
+  if (isQuery) {
+    Value base =
+        lookup(axis == 0 ? program.rows().base : program.columns().base);
+    Value first = toI32(lookup(program.query.getIndices()[2]));
+    Value left = arith::SubIOp::create(b, loc, length, first);
+    keep(arith::AddIOp::create(b, loc, base, left));
+  } else if (Value below = program.scores.getBelow()) {
+    keep(lookup(below)); // no limit of groups that a bound stands for
+  }
+  return positions;
+}
+
 /// What lanes hold of the ends of data along one axis, two for each of `here`.
 ValueRange BlockStates::collectEnds(ArrayRef<DataRange> data, bool isRow,
                                     ArrayRef<unsigned> here) {
@@ -274,6 +297,7 @@ ValueRange BlockStates::collectEnds(ArrayRef<DataRange> data, bool isRow,
   Value row = sample(lookup(program.rows().base), isRow ? first : start, 0);
   Value column =
       sample(lookup(program.columns().base), isRow ? start : first, 1);
+  (isRow ? row : column) = bound(isRow ? row : column, isRow ? 0 : 1);
   // No value of data depends on the ends of another.
   SmallVector<Value> none, next;
   for (const DataRange &one : data)

@@ -65,6 +65,7 @@ private:
   bool isSampled() const;
   Value splat(Type type, int64_t value);
   Value sample(Value base, Value first, int64_t axis);
+  Value bound(Value positions, int64_t axis);
   Value isBelow(Value positions, Value limit, Type mask);
   Value limitShown(Value mask, ValueRange positions, bool isLast);
   SeenAndHidden compare(Value some, Value each, ValueRange positions,
