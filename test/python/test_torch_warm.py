@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="no PyTorch")
 import attn.torch  # noqa: E402
 from attn.torch import ops, warm  # noqa: E402
 from attn.torch.flash import flash_attn_func  # noqa: E402
-from torch.nn.attention.flex_attention import create_block_mask  # noqa: E402
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask  # noqa: E402
 from torch.overrides import TorchFunctionMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
@@ -229,6 +229,24 @@ def test_a_changed_block_mask():
     blocks.mask_mod = lambda b, h, i, j: i <= j
     blocks.full_kv_num_blocks = None
     assert not torch.equal(call(), first)
+
+
+def test_tables_of_blocks_that_are_written_to():
+    counts, places = torch.tensor([[[1, 2]]], dtype=torch.int32), torch.tensor([[[[0, 1], [0, 1]]]], dtype=torch.int32)
+    blocks = BlockMask.from_kv_blocks(counts, places, BLOCK_SIZE=8)
+    given = tensors()
+
+    def check():
+        mask = blocks.to_dense()[0, 0].bool().repeat_interleave(8, 0).repeat_interleave(8, 1)
+        wanted = torch.nn.functional.scaled_dot_product_attention(*given, attn_mask=mask)
+        for _ in range(3):
+            torch.testing.assert_close(attn.torch.flex_attention(*given, block_mask=blocks), wanted, rtol=1e-4, atol=1e-5)
+    check()
+    counts[0, 0, 0] = 2
+    check()
+    counts[0, 0, 0] = 1
+    places[0, 0, 0, 0] = 1
+    check()
 
 
 @pytest.mark.parametrize("change", [dict(length=24), dict(heads=4), dict(dim=32)])

@@ -185,10 +185,19 @@ class _LookedAt:
                 self.mask_mod = _blocks_shown(block_mask.mask_mod, *maps, *block_mask.BLOCK_SIZE)
 
 
+_TABLES = "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"
+
+
 def _facts(block_mask):
+    """(what has to be the same object, how often tables were written to)"""
     state = vars(block_mask)
-    return [state.get(name) for name in (
-        "mask_mod", "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "BLOCK_SIZE", "seq_lengths")]
+    tables = [state.get(name) for name in _TABLES]
+    return [*tables, *map(state.get, ("mask_mod", "BLOCK_SIZE", "seq_lengths"))], list(map(_writes, tables))
+
+
+def _writes(table):
+    """Tensors that were made in inference mode do not tell."""
+    return 0 if table is None or table.is_inference() else table._version
 
 
 def _seen(block_mask):
@@ -196,7 +205,8 @@ def _seen(block_mask):
     found = _LOOKED_AT.get(id(block_mask))
     if found is None or found.block_mask() is not block_mask:
         return None
-    return found if all(map(operator.is_, _facts(block_mask), found.facts)) else None
+    (same, writes), (was_same, had_writes) = _facts(block_mask), found.facts
+    return found if writes == had_writes and all(map(operator.is_, same, was_same)) else None
 
 
 def _mask_mod(block_mask):
