@@ -14,7 +14,7 @@ function.
 import contextlib
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 _IN_PLACE = {f"__{name}__" for name in ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "iand", "ior",
                                         "ixor", "ipow", "ilshift", "irshift", "imatmul", "delitem", "set")}
@@ -96,6 +96,8 @@ class Steps:
             return None
         for call in self._calls:
             result = call[3]
+            if any(x is tensor for x in tree_leaves(call[1:3])):
+                continue  # it was there before, and is what contiguous() and the like return
             if result is tensor:
                 return self._step(call, leaves, is_constant)
             if isinstance(result, (tuple, list)) and any(x is tensor for x in result):

@@ -108,8 +108,12 @@ class Tracer:
     @contextlib.contextmanager
     def modes(self):
         """In which calls of PyTorch are looked at."""
-        with Operations(self), Calls(self):
+        with self.operations(), Calls(self):
             yield
+
+    def operations(self):
+        """The same where nothing of Python calls PyTorch."""
+        return Operations(self)
 
     def arguments(self, sizes=None):
         self.sizes, self.positions = sizes, {}

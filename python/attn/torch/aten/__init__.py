@@ -14,6 +14,7 @@ or a mask has use for.
 """
 
 import torch
+from torch.overrides import enable_reentrant_dispatch
 
 from .. import writes
 from ..symbols import Symbol
@@ -50,8 +51,7 @@ def dispatch(function, args, kwargs):
         in_place = name.endswith("_") and not name.endswith("__") and name[:-1] in HANDLERS
         handler = HANDLERS.get(name[:-1] if in_place else name)
         if handler is None or namespace not in ("aten", "prims", "approx"):
-            with tracer.modes():  # what it does to other tensors is done as the function would
-                return writes.linked(function, args, kwargs, _decomposed(function, args, kwargs))
+            return writes.linked(function, args, kwargs, _decomposed(tracer, function, args, kwargs))
         if torch.Tag.inplace_view in function.tags:
             raise Unsupported("it changes the shape of a tensor in place: use the one without _")
         out = kwargs.pop("out", None)
@@ -75,11 +75,15 @@ def _assigned(target, result):
     return target
 
 
-def _decomposed(function, args, kwargs):
+def _decomposed(tracer, function, args, kwargs):
+    """What it does to other tensors is done as the function would, where autograd sees it."""
     table = torch._decomp.decomposition_table
-    if function in table:
-        return table[function](*args, **kwargs)
-    result = function.decompose(*args, **kwargs)
+    with enable_reentrant_dispatch():
+        if function in table:
+            with tracer.modes():
+                return table[function](*args, **kwargs)
+        with tracer.operations():  # Calls would take decompose() for a call of `function`
+            result = function.decompose(*args, **kwargs)
     if result is NotImplemented:
         raise Unsupported("no kernel can hold this operation")
     return result
