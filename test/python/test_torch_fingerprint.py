@@ -301,7 +301,74 @@ def of_compiled():
     return torch.compile(lambda s, b, h, q, k: s * number[0], backend="eager"), lambda: number.__setitem__(0, 6)
 
 
+def helped(s, config):
+    return s * config.width
+
+
+class Whole:
+    """A score that others compute: a helper, or a base class."""
+
+    def __init__(self, how="base"):
+        self.width, self.how = 5, how
+
+    def __call__(self, s, b, h, q, k):
+        return s * self.width
+
+
+class OfSuper(Whole):
+    def __call__(self, *given):
+        return super().__call__(*given)
+
+
+class OfBase(Whole):
+    def __call__(self, *given):
+        return Whole.__call__(self, *given)
+
+
+class OfHelper(Whole):
+    def __call__(self, s, *at):
+        return helped(s, self)
+
+
+def _of_whole(kind):
+    score = kind()
+    return score, lambda: setattr(score, "width", 6)
+
+
+def of_helper(make):
+    config = types.SimpleNamespace(width=5)
+    return make(config), lambda: setattr(config, "width", 6)
+
+
+def of_base_method():
+    class Base:
+        def scaled(self, s):
+            return s * NUMBERS[0]
+
+    class Score(Base):
+        def scaled(self, s):
+            return super().scaled(s) + 1
+
+        def __call__(self, s, b, h, q, k):
+            return self.scaled(s)
+    return Score(), lambda: NUMBERS.__setitem__(0, 6)
+
+
+def of_attribute_of_tensor():
+    table = torch.ones(3)
+    table.width = 5
+    return lambda s, b, h, q, k: s * table.width, lambda: setattr(table, "width", 6)
+
+
 CASES = {
+    "super()": lambda: _of_whole(OfSuper), "a named base": lambda: _of_whole(OfBase),
+    "an object given to a function": lambda: _of_whole(OfHelper), "a method of super()": of_base_method,
+    "a number that a helper reads": lambda: of_helper(lambda config: lambda s, b, h, q, k: helped(s, config)),
+    "a default that a helper reads": lambda: of_helper(lambda config: lambda s, b, h, q, k, x=config: helped(s, x)),
+    "a part of a list that a helper reads": lambda: of_helper(lambda config: lambda s, b, h, q, k: helped(s, [config][0])),
+    "a helper in a list": lambda: of_helper(lambda config, all=[helped]: lambda s, b, h, q, k: all[0](s, config)),
+    "a helper of a partial": lambda: of_helper(lambda config: functools.partial(
+        lambda x, s, b, h, q, k: helped(s, x), config)),
     "a class": of_class, "an inner class": of_inner_class, "a base class": of_base_class,
     "the class of a module": of_module_class, "inner modules": of_inner_modules, "all modules": of_all_modules,
     **{f"a method: {kind}": functools.partial(_of_method, kind) for kind in ("static", "class", "property", "of class", "bound")},
@@ -328,7 +395,7 @@ OPAQUE = {
     "a dictionary of a class of its own": lambda: of_items(Dictionary(width=5)),
     "an integer of a class of its own": lambda: of_closure(Int(5), Int(6)),
     "many of several types": lambda: of_closure([1, 2.0] * 50, [1, 2.5] * 50, lambda s, x: s * x[71]),
-    "reflection": lambda: _reflecting(),
+    "reflection": lambda: _reflecting(), "an attribute of a tensor": of_attribute_of_tensor,
 }
 
 

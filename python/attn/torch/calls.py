@@ -167,8 +167,8 @@ class Operations(TorchDispatchMode):
                     self.tracer.is_repeatable, self.tracer.writes_outside = False, True
 
     def _run(self, function, args, kwargs, tensors):
-        if torch.Tag.nondeterministic_seeded in function.tags:
-            self.tracer.is_repeatable = False
+        if torch.Tag.nondeterministic_seeded in function.tags:  # which writes to a generator
+            self.tracer.is_repeatable, self.tracer.writes_outside = False, True
             return function(*args, **kwargs)
         if not _DEPENDS_ON_DATA.isdisjoint(function.tags):
             for tensor in _read(function, args, tensors):

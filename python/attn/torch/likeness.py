@@ -29,10 +29,10 @@ class Likeness(Token):
     """What functions of one key have in common; `made` is for what was made of them, which
     has_reads tells to depend on what tensors hold."""
 
-    def __init__(self, functions):
+    def __init__(self, functions, names):
         self.made, self.has_reads = {}, False
         self.codes = list(map(_code, functions))
-        parts = _Parts()
+        parts = _Parts(names)
         self._checks = list(map(parts.whole, functions))
 
     def leaves(self, functions):
@@ -62,13 +62,14 @@ def find(functions):
     return None, None
 
 
-def learn(functions, leaves):
-    """The Likeness of these functions, which reach these tensors; None where none can be."""
+def learn(functions, leaves, names):
+    """The Likeness of these functions, which reach these tensors, and code that uses these
+    names; None where none can be."""
     likeness, _ = find(functions)
     if likeness is not None:
         return likeness
     try:
-        likeness = Likeness(functions)
+        likeness = Likeness(functions, names)
     except fingerprint.Unknown:
         return None
     found = likeness.leaves(functions)
@@ -86,16 +87,16 @@ class _Parts:
     """Makes check(value, leaves) for a value and what it reaches: whether another value
     has the same key. Tensors go to `leaves`."""
 
-    def __init__(self):
+    def __init__(self, names):
         self._count, self._leaves, self._within = 0, [], []
-        self._names = frozenset()  # that the code uses in which a value is
+        self._names = names  # that code uses which the functions reach
 
     def whole(self, function):
         leaves = list(self._leaves)
         try:
             return self.of(function)
         except fingerprint.Unknown:  # too much, or a function that calls itself
-            self._count, self._leaves, self._within, self._names = 0, leaves, [], frozenset()
+            self._count, self._leaves, self._within = 0, leaves, []
             return self._walked(function)
 
     def of(self, value):
@@ -106,7 +107,7 @@ class _Parts:
             return self._tensor(value)
         if type(value) is float:
             return _number(value)
-        if fingerprint.is_itself(value) or value is None:
+        if fingerprint.is_itself(value, self._names) or value is None:
             return _same(value)
         if fingerprint.is_plain(value):
             return _equal(value)
@@ -123,7 +124,8 @@ class _Parts:
         return self._walked(value)
 
     def _tensor(self, x):
-        fingerprint.tensor_key(x)  # has one
+        fingerprint.tensor_key(x, self._names)  # has one
+        names = self._names
         kind, dtype, shape, strides, device = type(x), x.dtype, x.shape, x.stride(), x.device
         needs_gradient, is_negative, is_conjugate = x.requires_grad, x.is_neg(), x.is_conj()
         number = next((number for number, leaf in enumerate(self._leaves) if leaf is x), None)
@@ -135,7 +137,8 @@ class _Parts:
             if (type(value) is not kind or value.dtype is not dtype or value.shape != shape
                     or value.requires_grad is not needs_gradient or value.layout is not torch.strided
                     or value.stride() != strides or value.device != device
-                    or value.is_neg() is not is_negative or value.is_conj() is not is_conjugate):
+                    or value.is_neg() is not is_negative or value.is_conj() is not is_conjugate
+                    or not names.isdisjoint(value.__dict__)):
                 return False
             for leaf in leaves:
                 if leaf is value:
@@ -146,18 +149,15 @@ class _Parts:
 
     def _walked(self, value):
         """By its key."""
-        key, names = fingerprint.Walk(self._leaves).key(value, self._names), self._names
-        return lambda other, leaves: fingerprint.Walk(leaves).key(other, names) == key
+        names = self._names
+        key = fingerprint.Walk(self._leaves, names).key(value)
+        return lambda other, leaves: fingerprint.Walk(leaves, names).key(other) == key
 
     def _function(self, function):
         code, namespace = function.__code__, function.__globals__
         if not fingerprint.is_simple(function):
             return self._walked(function)
-        outer, self._names = self._names, fingerprint.names_of(code)
-        try:
-            return self._like(function, code, namespace, self._names)
-        finally:
-            self._names = outer
+        return self._like(function, code, namespace, fingerprint.names_of(code))
 
     def _like(self, function, code, namespace, names):
         cells = [self.of(cell.cell_contents) for cell in function.__closure__ or ()]

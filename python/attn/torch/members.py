@@ -39,7 +39,7 @@ _SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType, type(collectio
 
 
 def is_library(value):
-    return (getattr(value, "__module__", None) or "").split(".")[0] in LIBRARIES
+    return (getattr(value, "__module__", None) or "").split(".")[0].lstrip("_") in LIBRARIES
 
 
 @functools.lru_cache(maxsize=4096)
@@ -83,6 +83,12 @@ def is_open(kind, known=()):
     return True
 
 
+def is_written(kind):
+    """Whether a class is one of Python or of a library; of others nobody knows what their
+    methods look at."""
+    return all(base.__flags__ & _HEAP and not base.__flags__ & _IMMUTABLE or is_library(base) for base in kind.__mro__)
+
+
 @functools.lru_cache(maxsize=1024)
 def _slots(kind):
     return [(name, slot) for base in kind.__mro__ if not is_library(base)
@@ -100,6 +106,17 @@ def state_of(value):
         except AttributeError:  # nothing in it
             pass
     return state
+
+
+def called_of(state):
+    """What a call of a module calls besides the forward() of its class: a forward() of its own,
+    its hooks, and those of all modules."""
+    found = {name: x for name, x in state.items() if name == "forward" or name.startswith("_forward_") and x}
+    everyone = torch.nn.modules.module
+    for name in ("_global_forward_hooks", "_global_forward_pre_hooks"):
+        if getattr(everyone, name, None):
+            found[name] = getattr(everyone, name)
+    return found
 
 
 def names_in(value, state, names):
@@ -123,9 +140,9 @@ def functions_of(attribute):
 
 
 def of_class(kind, names, state=None):
-    """(the names, with those that methods have), {name: attribute of the class}) of what is
-    not of a library. state: of an object, which goes before what its class has; None: the
-    class itself is called, too."""
+    """(the names, with those that methods have), {name: attributes of the class, and of its
+    bases, which super() finds}) of what is not of a library. state: of an object, which goes
+    before what its class has; None: the class itself is called, too."""
     skipped = _ASIDE if state is None else _ASIDE | _MAKING
     names, found, bases = set(names), {}, kind.__mro__
     queue = [*names, "forward"]
@@ -135,15 +152,28 @@ def of_class(kind, names, state=None):
                       if name.startswith("__") and name not in skipped and functions_of(attribute)]
     while queue:
         name = queue.pop()
-        base = None if name in found else next((base for base in bases if name in base.__dict__), None)
-        if base is None or is_library(base):
+        if name in found:
             continue
-        attribute = base.__dict__[name]
-        if isinstance(attribute, _SLOTS) or state and name in state and not hasattr(type(attribute), "__set__"):
-            continue
-        found[name] = attribute
-        for function in filter(lambda function: not is_library(function), functions_of(attribute)):
-            more = names_of(function.__code__) - names
-            names |= more
-            queue += more
+        attributes = _attributes(bases, name, state)
+        if attributes:
+            found[name] = attributes
+        for function in (function for attribute in attributes for function in functions_of(attribute)):
+            if not is_library(function):
+                more = names_of(function.__code__) - names
+                names |= more
+                queue += more
     return frozenset(names), found
+
+
+def _attributes(bases, name, state):
+    """Those of a name, up to the first one of a library."""
+    found = []
+    for base in bases:
+        if name not in base.__dict__:
+            continue
+        if is_library(base):
+            break
+        attribute = base.__dict__[name]
+        if not (isinstance(attribute, _SLOTS) or state and name in state and not hasattr(type(attribute), "__set__")):
+            found.append(attribute)
+    return found

@@ -19,6 +19,7 @@ does. Numbers of Python are constants of the region; numbers that change from ca
 to call are better captured, as tensors of no dimensions.
 """
 
+import operator
 import re
 
 import torch
@@ -87,12 +88,13 @@ def known_regions(score_mod, mask_mod, taken=(), *, device=None, sizes=None):
     return tuple(found), kept
 
 
-def _narrowed(trace, sizes):
+def _narrowed(trace, sizes, is_same=lambda: True):
     """trace(sizes), but for any sizes where that makes no difference; and whether it
-    makes one."""
+    makes one. is_same: whether functions are as they were before: those that change what
+    they reach are called once."""
     tracers, found = trace(None)
     if sizes is not None and any(tracer.writer.is_wide for tracer in tracers) and \
-            not any(tracer.writes_outside for tracer in tracers):
+            not any(tracer.writes_outside for tracer in tracers) and is_same():
         return *trace(sizes), True
     return tracers, found, False
 
@@ -100,6 +102,19 @@ def _narrowed(trace, sizes):
 # What functions became, by their fingerprints: Variants, or _WIDE where the key has to
 # have the sizes, too.
 _KNOWN, _WIDE, _MAX_KNOWN = {}, object(), 1024
+
+
+# Nobody can look into it, or it is empty, or cannot be hashed.
+_UNKNOWN = fingerprint.Unknown, TypeError, ValueError
+
+
+def _is_same(functions, reached, leaves):
+    """Whether functions reach what they did, as those do that count no calls."""
+    try:
+        now, tensors, _ = fingerprint.walked(functions)
+    except _UNKNOWN:
+        return False
+    return now == reached and len(tensors) == len(leaves) and all(map(operator.is_, tensors, leaves))
 
 
 def _state(key):
@@ -117,36 +132,40 @@ def _remembered(functions, key, sizes, trace):
     kept = variants and variants.of(leaves)
     if kept:
         return kept.filled(leaves), kept
-    walk = fingerprint.Walk()
     try:
-        key = (*state, tuple(map(walk.key, functions)))
+        reached, leaves, names = fingerprint.walked(functions)
+        key = *state, reached
         variants = _KNOWN.get(key)
         is_sized = variants is _WIDE
         if is_sized:
             key = key, sizes
             variants = _KNOWN.get(key)
-    except (fingerprint.Unknown, TypeError, ValueError):  # or what is empty, or cannot be hashed
-        return _narrowed(trace, sizes)[1], None
-    kept, found = variants and variants.of(walk.leaves), None
+    except _UNKNOWN:
+        return trace(sizes)[1], None
+    kept, found = variants and variants.of(leaves), None
     if not kept:
-        tracers, found, is_wide = _narrowed(trace, sizes)
+        def is_same():
+            return _is_same(functions, reached, leaves)
+        tracers, found, is_wide = _narrowed(trace, sizes, is_same)
+        if not is_same():
+            return found, None
         if len(_KNOWN) >= _MAX_KNOWN:
             _KNOWN.clear()
         if is_wide and not is_sized:
             _KNOWN[key] = _WIDE
             key = key, sizes
-        kept = KeptRegions.of(found, walk.leaves, tracers)
+        kept = KeptRegions.of(found, leaves, tracers)
         if kept is None:
             return found, None
         variants = _KNOWN.setdefault(key, Variants())
         variants.add(kept)
-    seen = likeness.learn(functions, walk.leaves)
+    seen = likeness.learn(functions, leaves, names)
     if seen is not None:
         if len(seen.made) >= _MAX_SIZES:
             seen.made.clear()
         seen.made[state, sizes] = variants
         seen.has_reads = seen.has_reads or variants.has_reads
-    return (kept.filled(walk.leaves) if found is None else found), kept
+    return (kept.filled(leaves) if found is None else found), kept
 
 
 _MAX_SIZES = 64  # for each of which functions of one likeness are kept
