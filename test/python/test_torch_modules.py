@@ -165,6 +165,26 @@ def test_what_a_first_call_keeps_is_known_then(monkeypatch):
     assert len(calls) == 2
 
 
+def test_other_types_under_autocast():
+    """Of a product that the function makes, and of one that it makes in a type of its own."""
+    given = tensors(*[(1, 2, N, 8)] * 3)
+    one, other = torch.randn(2, 8) * 3, torch.randn(8, N)
+
+    def score(s, b, h, q, k):
+        with torch.autocast("cpu", torch.float16):
+            inner = one @ other
+        return s + (one @ other)[h, k] * 4 + inner[h, q] * k
+
+    for dtype in (torch.bfloat16, torch.float16, torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype):
+            o, outer = flex_attention(*given, score_mod=score), (one @ other).float()
+            assert trace.region(score, "score").captures[0][1].endswith("bf16>" if dtype == torch.bfloat16 else "xf16>")
+        inner = (one.half() @ other.half()).float()
+        q, k, v = (x.to(dtype).float() for x in given)
+        wanted = plain(q, k, v, lambda s, b, h, q, k: s + outer[h, k] * 4 + inner[h, q] * k)
+        near(o, wanted, dtype)
+
+
 def _of_numpy():
     numpy = pytest.importorskip("numpy")
     return lambda s, b, h, q, k: s * float(numpy.random.rand())

@@ -29,9 +29,10 @@ def _writes(function, kwargs):
         kwargs.get("out") is not None
 
 
-def _state():
+def state():
     """What else a call depends on, which a function may set for a part of itself."""
-    return torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")
+    return torch.get_default_dtype(), *[
+        torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None for kind in ("cpu", "cuda")]
 
 
 def source(number, leaves, made):
@@ -75,7 +76,7 @@ class Steps:
 
     def __init__(self):
         self._calls, self._steps = [], {}
-        self._state, self._has_gradients = _state(), torch.is_grad_enabled()
+        self._state, self._has_gradients = state(), torch.is_grad_enabled()
         # Nothing is written to, and no state is set, but for torch.no_grad() where this can be
         # told from the state that the function is called in.
         self._is_in_order, self.has_written = True, False
@@ -85,7 +86,7 @@ class Steps:
         is_set = not self._has_gradients and getattr(function, "__name__", "") == "_set_grad_enabled"
         writes = _writes(function, kwargs)
         self.has_written = self.has_written or writes
-        if writes or is_set or self._state != _state():
+        if writes or is_set or self._state != state():
             self._is_in_order = False
         elif any(isinstance(x, torch.Tensor) for x in several):
             self._calls.append((function, args, kwargs, result, self._has_gradients and not torch.is_grad_enabled()))

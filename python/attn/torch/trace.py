@@ -24,7 +24,7 @@ import re
 
 import torch
 
-from . import fingerprint, likeness
+from . import fingerprint, likeness, steps
 from .captures import Region
 from .kept import KeptRegions, Variants
 from .scalars import NAMES
@@ -119,8 +119,7 @@ def _is_same(functions, reached, leaves):
 
 def _state(key):
     # Without gradients a function's own torch.no_grad() says nothing.
-    return (key, torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled("cpu"),
-            torch.is_autocast_enabled("cuda"))
+    return key, torch.is_grad_enabled(), *steps.state()
 
 
 def _remembered(functions, key, sizes, trace):
