@@ -236,12 +236,19 @@ class OfPositions(torch.nn.Module):
             return s * torch.stack([one[0], s, other[0]]).tensor_split(2)[0].sum()
         if self.kind == "addmm":
             return s + torch.addmm(self.bias[None], one[None], self.weight.diag())[0, 0]
+        if self.kind == "layer_norm":
+            return s + F.layer_norm(one * other, (3,), self.weight, self.bias)[0]
+        if self.kind == "variances":
+            return s + one.var() * other.var(unbiased=False) + torch.stack([one, other]).var(0, correction=0).sum()
+        if self.kind == "einsum":
+            return s + torch.einsum("d,de,e->", one, self.weight[:, None] * self.bias, other)
         return s + F.rms_norm(one * other, (3,), self.weight)[0]
 
 
 MODULES = {"an MLP of scores": OfScore}
 MODULES.update({kind: lambda kind=kind: OfPositions(kind) for kind in (
-    "linear", "logsumexp", "halves of a vector", "parts", "addmm", "rms_norm")})
+    "linear", "logsumexp", "halves of a vector", "parts", "addmm", "rms_norm", "layer_norm",
+    "variances", "einsum")})
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -111,8 +111,8 @@ def linked(function, args, kwargs, result):
         return result
     if isinstance(result, (tuple, list)):
         info = returns if len(returns) == len(result) else [returns[0]] * len(result)
-        parts = [_linked(x, part.alias_info, args) for x, part in zip(result, info)]
-        return parts if isinstance(result, list) else tuple(parts)  # of a decomposition it may have names
+        kind = list if isinstance(result, list) else tuple  # which decompositions name
+        return kind(_linked(x, part.alias_info, args) for x, part in zip(result, info))
     is_copy = returns[0].alias_info is None or _copies(function, args, kwargs)
     return _linked(result, None if is_copy else returns[0].alias_info, args)
 

@@ -50,15 +50,15 @@ def _logsumexp(tracer, x, dim, keepdim=False):
 
 
 @handles("var")
-def _var(tracer, x, dim=None, correction=None, keepdim=False, unbiased=None):
-    """aten.var has `unbiased` in place of its dimensions, or after them."""
+def _var(tracer, x, dim=None, correction=None, keepdim=False, unbiased=None, output_dtype=None):
+    """aten.var has `unbiased` in place of its dimensions, or after them; prims.var the type that x has."""
     if isinstance(dim, bool):
         dim, correction = None, dim
     correction = 1 if correction is None and unbiased is None else correction if unbiased is None else unbiased
     mean = HANDLERS["mean"](tracer, x, dim, True)
     rest = HANDLERS["square"](tracer, HANDLERS["sub"](tracer, x, mean))
     total = HANDLERS["sum"](tracer, rest, dim, keepdim)
-    return HANDLERS["div"](tracer, total, float(x.numel() // max(1, mean.numel()) - correction))
+    return HANDLERS["div"](tracer, total, float(max(0, x.numel() // max(1, mean.numel()) - correction)))
 
 
 @handles("var_mean")
