@@ -83,22 +83,6 @@ static int64_t estimateBytes(const plan::RegisterNeed &need) {
   return need.more() > most ? (need.more() - needless) * bytesPerRegister : 0;
 }
 
-/// The same where the producer got registers of the consumer's, by
-/// warp-share-registers, and both lack some still. Of plans for 520 random
-/// programs all 22 spilled, 60 to 356 bytes, whose producer lacked 21 and more
-/// and whose consumer lacked 19 and more; one whose consumer lacked 18 did not.
-/// Of 12 whose producer had no more than one that only copies 4 did not, where
-/// the consumer lacked 37 to 47: uniform values lie in other registers.
-static int64_t estimateBytesOfBoth(const plan::RegisterNeed &need) {
-  constexpr int64_t mostMore = 24, mostOfProducer = 20, usualOfProducer = 40;
-  constexpr int64_t bytesPerRegister = 4;
-  int64_t producerMore = need.producerLive - need.producerLimit;
-  return need.producerLimit > usualOfProducer && need.more() > mostMore &&
-                 producerMore > mostOfProducer
-             ? producerMore * bytesPerRegister
-             : 0;
-}
-
 /// Whether the assembler need not run to know that a plan was not to be picked.
 bool Compilation::estimateSpills() {
   if (!picked || options.last != Room::PTX || workload.isBackward ||
@@ -110,13 +94,10 @@ bool Compilation::estimateSpills() {
   for (const plan::PlanCase &entry : plans)
     if (std::optional<plan::RegisterNeed> need = measureNeed(entry))
       needs[print(entry.plan)] = *need;
-  // One plan that spills is enough for a search. The second rule knows of fewer
-  // programs, and speaks only where the first one says nothing.
-  for (auto estimate : {estimateBytes, estimateBytesOfBoth})
-    if (estimates.empty())
-      for (const auto &[plan, need] : needs)
-        if (int64_t bytes = estimate(need))
-          estimates[plan] = bytes;
+  // One plan that spills is enough for a search.
+  for (const auto &[plan, need] : needs)
+    if (int64_t bytes = estimateBytes(need))
+      estimates[plan] = bytes;
   return !estimates.empty();
 }
 

@@ -11,8 +11,10 @@
 
 #include "Copies.h"
 #include "Meetings.h"
+#include "NarrowIndices.h"
 #include "Roles.h"
 
+#include "attn/Dialect/Warp/Analysis/BlockNumbers.h"
 #include "attn/Dialect/Warp/Analysis/PendingCopies.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Fragments.h"
@@ -347,16 +349,23 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
     rewriter.clone(*op, map);
   const std::array dims = {gpu::Dimension::x, gpu::Dimension::y,
                            gpu::Dimension::z};
-  for (auto [argument, dim] :
-       llvm::zip_equal(kernel.getBody().getArguments(), dims))
-    map.map(argument,
-            gpu::BlockIdOp::create(rewriter, kernel.getLoc(), dim).getResult());
+  const std::array<Value, 3> sizes = {kernel.getGridX(), kernel.getGridY(),
+                                      kernel.getGridZ()};
+  for (auto [argument, dim, size] :
+       llvm::zip_equal(kernel.getBody().getArguments(), dims, sizes)) {
+    auto number = gpu::BlockIdOp::create(rewriter, kernel.getLoc(), dim);
+    if (std::optional<int64_t> most = getMostBelow(size))
+      setMost(number, *most);
+    map.map(argument, number.getResult());
+  }
   awaitKernels(rewriter, kernel);
   for (Operation &op : kernel.getBody().front().without_terminator())
     rewriter.clone(op, map);
   gpu::ReturnOp::create(rewriter, kernel.getLoc());
   sinkToUsers(*entry);
   narrowDivisions(function);
+  if (failed(narrowIndices(function)))
+    return failure();
 
   OutlinedKernel outlined;
   outlined.function = function;

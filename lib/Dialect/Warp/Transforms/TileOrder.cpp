@@ -9,6 +9,7 @@
 
 #include "TileOrder.h"
 
+#include "attn/Dialect/Warp/Analysis/BlockNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -121,6 +122,13 @@ Value TileOrder::toIndex(Value value) {
                                     value);
 }
 
+Value TileOrder::toColumn(Value value) {
+  Value column = toIndex(value);
+  if (std::optional<int64_t> most = getMostBelow(nx))
+    setMost(column.getDefiningOp(), *most);
+  return column;
+}
+
 Value TileOrder::constant(int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
@@ -226,7 +234,7 @@ Value TileOrder::clamp(Value tile) {
 TileOrder::Numbers TileOrder::decodeInRows(Value tile) {
   auto [outer, x] = divide(builder, loc, tile, toInt(nx));
   auto [z, y] = divide(builder, loc, outer, toInt(ny));
-  return {toIndex(x), toIndex(y), toIndex(z)};
+  return {toColumn(x), toIndex(y), toIndex(z)};
 }
 
 TileOrder::Numbers TileOrder::decodeInGroups(Value tile) {
@@ -250,5 +258,5 @@ TileOrder::Numbers TileOrder::decodeInGroups(Value tile) {
   auto [x, inSize] =
       divide(builder, loc, minus(tile, times(first, columns)), size);
   auto [z, y] = divide(builder, loc, plus(first, inSize), toInt(ny));
-  return {toIndex(x), toIndex(y), toIndex(z)};
+  return {toColumn(x), toIndex(y), toIndex(z)};
 }

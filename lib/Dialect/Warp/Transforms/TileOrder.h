@@ -80,6 +80,8 @@ private:
   std::pair<Value, Value> measureHeads();
   Value sizeOf(Value view, int64_t dim);
   Value toIndex(Value value);
+  /// A number of blocks along x.
+  Value toColumn(Value value);
   Value constant(int64_t value);
   Value plus(Value a, Value b);
   Value minus(Value a, Value b);
