@@ -263,7 +263,11 @@ private:
   SmallVector<BinPass, 2> planBinPasses();
 
   // CaptureGradients.cpp
-  Value sumPart(const CapturePart &part, ArrayRef<Value> places);
+  static bool isNumbered(const CapturePart &part);
+  static bool isOfAllHeads(const CapturePart &part);
+  Value sumPart(const CapturePart &part, ArrayRef<Value> places,
+                const BlockNumbers *own);
+  Value sumHeadsOf(Value workspace, ArrayRef<Value> places);
   void storeNumber(Value workspace, Value output, const Twine &suffix);
   void buildCaptureGradient(Value output, const Twine &suffix,
                             ArrayRef<CapturePart> parts);

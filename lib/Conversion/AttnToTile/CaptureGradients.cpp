@@ -11,7 +11,10 @@
 // gradient, and goes in order through the sums by batch entry, head and query,
 // key or distance that can belong to it. A dimension whose index is a batch
 // entry, head, query or key has that number; for any other one the code of the
-// index is computed again, and says what belongs to an element.
+// index is computed again, and says what belongs to an element. Where that is
+// asked of the queries, keys or distances of all heads, a kernel with a block
+// for each head goes through its own first: the elements alone may be one
+// block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,28 +47,49 @@ static std::optional<unsigned> findDigitDim(const CaptureSum &sum,
   return std::nullopt;
 }
 
+/// The dimensions of the workspace of a part, queries, keys or distances, that
+/// no dimension of the capture numbers.
+static SmallVector<unsigned> findPassing(const CaptureSum &sum,
+                                         bool isNumbered) {
+  bool isDistance = sum.form == SumForm::Distances;
+  SmallVector<unsigned> passing;
+  if (!isNumbered || findOwnDim(sum) || sum.form == SumForm::Table)
+    return passing;
+  for (unsigned dim = 2; dim < 2 + (isDistance ? sum.scales.size() : 1); ++dim)
+    if (!isDistance || !findDigitDim(sum, 1 + sum.scales.size() - dim))
+      passing.push_back(dim);
+  return passing;
+}
+
+/// Whether the sums of a part have a dimension beside batch entries and heads.
+bool BackwardKernels::isNumbered(const CapturePart &part) {
+  return !part.place &&
+         cast<MemRefType>(part.workspace.getType()).getRank() > 2;
+}
+
+/// Whether each element is asked for in all queries, keys or distances of all
+/// heads.
+bool BackwardKernels::isOfAllHeads(const CapturePart &part) {
+  return !part.sum.find(IndexKind::Batch) && !part.sum.find(IndexKind::Head) &&
+         !findPassing(part.sum, isNumbered(part)).empty();
+}
+
 /// The sums of one part that belong to the elements at `places`, numbers and
-/// rows, M.
-Value BackwardKernels::sumPart(const CapturePart &part,
-                               ArrayRef<Value> places) {
+/// rows, M; of one head, where it is given.
+Value BackwardKernels::sumPart(const CapturePart &part, ArrayRef<Value> places,
+                               const BlockNumbers *own) {
   const CaptureSum &sum = part.sum;
   std::optional<unsigned> batchDim = sum.find(IndexKind::Batch);
   std::optional<unsigned> headDim = sum.find(IndexKind::Head);
   std::optional<unsigned> ownDim = findOwnDim(sum);
-  bool isNumbered =
-      !part.place && cast<MemRefType>(part.workspace.getType()).getRank() > 2;
   bool isTable = sum.form == SumForm::Table;
   bool isDistance = sum.form == SumForm::Distances;
-  SmallVector<unsigned> passing; // dimensions of the workspace
-  for (unsigned dim = 2; isNumbered && !ownDim && !isTable &&
-                         dim < 2 + (isDistance ? sum.scales.size() : 1);
-       ++dim)
-    if (!isDistance || !findDigitDim(sum, 1 + sum.scales.size() - dim))
-      passing.push_back(dim);
+  SmallVector<unsigned> passing = findPassing(sum, isNumbered(part));
   bool hasColumns = !passing.empty();
   int64_t shape[] = {numRows, hasColumns ? numColumns : 1};
   auto type = VectorType::get(shape, f32);
-  SmallVector<Value> sizes = {batchDim ? c1 : batches, headDim ? c1 : heads};
+  SmallVector<Value> sizes = {batchDim || own ? c1 : batches,
+                              headDim || own ? c1 : heads};
   for (unsigned dim : passing)
     sizes.push_back(b.createOrFold<memref::DimOp>(loc, part.workspace, dim));
   if (hasColumns)
@@ -78,6 +102,10 @@ Value BackwardKernels::sumPart(const CapturePart &part,
       batchDim ? places[*batchDim] : toCoordinate(b, loc, numbers[0]),
       headDim ? places[*headDim] : toCoordinate(b, loc, numbers[1]), none,
       none};
+  if (own) {
+    at.batch = own->batch32;
+    at.head = own->head32;
+  }
   auto readPassing = [&](unsigned number) -> Value {
     if (number + 1 < passing.size())
       return toCoordinate(b, loc, numbers[2 + number]);
@@ -101,7 +129,7 @@ Value BackwardKernels::sumPart(const CapturePart &part,
               : readPassing(numPassing++));
     }
     at = placeDistances(at, part.blocks, ArrayRef(indices).drop_front(2));
-  } else if (isNumbered) {
+  } else if (isNumbered(part)) {
     Value number = ownDim ? places[*ownDim] : readPassing(0);
     indices.push_back(number);
     (sum.form == SumForm::Keys ? at.keys : at.queries) = number;
@@ -124,6 +152,23 @@ Value BackwardKernels::sumPart(const CapturePart &part,
                     .getResult());
   if (hasColumns)
     return sumColumns(loop.getResult(0));
+  return vector::ShapeCastOp::create(b, loc, VectorType::get(numRows, f32),
+                                     loop.getResult(0));
+}
+
+/// The elements at `places` of all batch entries and heads.
+Value BackwardKernels::sumHeadsOf(Value workspace, ArrayRef<Value> places) {
+  int64_t shape[] = {numRows, 1};
+  Value zero = splat(b, loc, VectorType::get(shape, f32), 0.0);
+  Value sizes[] = {batches, heads};
+  scf::ForOp loop = beginLoop(c0, multiplySizes(sizes), zero);
+  SmallVector<Value> indices;
+  for (Value number : splitNumber(loop.getInductionVar(), sizes))
+    indices.push_back(toCoordinate(b, loc, number));
+  llvm::append_range(indices, places);
+  Value read = gather(workspace, indices, shape);
+  endLoop(loop, arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], read)
+                    .getResult());
   return vector::ShapeCastOp::create(b, loc, VectorType::get(numRows, f32),
                                      loop.getResult(0));
 }
@@ -151,19 +196,54 @@ void BackwardKernels::buildCaptureGradient(Value output, const Twine &suffix,
     sizes.push_back(b.createOrFold<memref::DimOp>(loc, target, i));
   sizes.back() = ceilDiv(b, loc, sizes.back(), blockRows);
 
-  tile::KernelOp kernel =
-      beginKernel(suffix, ValueRange{c1, c1, multiplySizes(sizes)});
-  SmallVector<Value> at = splitNumber(kernel.getNumbers()[2], sizes);
-  at.back() = arith::MulIOp::create(b, loc, at.back(), blockRows);
-  SmallVector<Value> places;
-  if (type.getRank() != 0) {
-    for (Value number : ArrayRef<Value>(at).drop_back())
+  auto place = [&](tile::KernelOp kernel) {
+    SmallVector<Value> at = splitNumber(kernel.getNumbers()[2], sizes);
+    at.back() = arith::MulIOp::create(b, loc, at.back(), blockRows);
+    return at;
+  };
+  auto locate = [&](ArrayRef<Value> at) {
+    SmallVector<Value> places;
+    for (Value number : at.drop_back())
       places.push_back(toCoordinate(b, loc, number));
     places.push_back(coordinates(at.back(), numRows, 0));
-  }
-  Value total = splat(b, loc, VectorType::get(numRows, f32), 0.0);
+    return places;
+  };
+  auto ofRows = VectorType::get(numRows, f32);
+  auto addParts = [&](ArrayRef<CapturePart> added, ArrayRef<Value> places,
+                      const BlockNumbers *own) {
+    Value total = splat(b, loc, ofRows, 0.0);
+    for (const CapturePart &part : added)
+      total = arith::AddFOp::create(b, loc, total, sumPart(part, places, own));
+    return total;
+  };
+
+  Value ofHeads; // what the blocks of heads have summed
+  SmallVector<CapturePart, 2> rest, apart;
   for (const CapturePart &part : parts)
-    total = arith::AddFOp::create(b, loc, total, sumPart(part, places));
+    (type.getRank() != 0 && isOfAllHeads(part) ? apart : rest).push_back(part);
+  if (!apart.empty()) {
+    SmallVector<Value> dims = {batches, heads};
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      dims.push_back(b.createOrFold<memref::DimOp>(loc, target, i));
+    ofHeads = allocate(f32, dims);
+    tile::KernelOp kernel = beginKernel(
+        suffix + "_heads", ValueRange{batches, heads, multiplySizes(sizes)});
+    BlockNumbers block = readNumbers(kernel);
+    SmallVector<Value> at = place(kernel);
+    Value total = addParts(apart, locate(at), &block);
+    at.insert(at.begin(), {block.batch, block.head});
+    tile::StoreOp::create(b, loc, total, ofHeads, at);
+    b.setInsertionPointAfter(kernel);
+  }
+
+  tile::KernelOp kernel =
+      beginKernel(suffix, ValueRange{c1, c1, multiplySizes(sizes)});
+  SmallVector<Value> at = place(kernel), places;
+  if (type.getRank() != 0)
+    places = locate(at);
+  Value total = addParts(rest, places, nullptr);
+  if (ofHeads)
+    total = arith::AddFOp::create(b, loc, total, sumHeadsOf(ofHeads, places));
   Type stored = cast<MemRefType>(target.getType()).getElementType();
   tile::StoreOp::create(b, loc, roundTo(b, loc, total, stored), target, at);
   b.setInsertionPointAfter(kernel);
