@@ -30,6 +30,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CutBlock.h"
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -295,7 +296,10 @@ FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
   Value second = b.createOrFold<arith::AddIOp>(loc, lo, one);
   Value lowerBound = second;
-  for (ProductStep step : chain.steps) {
+  auto steps = ArrayRef(chain.steps);
+  if (chain.general == 0 && isOverOneBlockAtMost(front.loop))
+    steps = steps.drop_front();
+  for (ProductStep step : steps) {
     b.setInsertionPoint(front.loop);
     Value upperBound =
         b.createOrFold<arith::MaxSIOp>(loc, step.loop.getUpperBound(), second);

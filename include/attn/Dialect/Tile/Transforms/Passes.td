@@ -367,7 +367,7 @@ def TileHideFaint : Pass<"tile-hide-faint", "::mlir::func::FuncOp"> {
 }
 
 def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
-  let summary = "key blocks from the last to the first where scores grow";
+  let summary = "key blocks from the last to the first where scores grow or keys end";
   let description = [{
     Needs: `tile-ranged`; loops over key blocks that are a chain and hold
     `tile.scores`. Gives: `tile-reversed`, a tile program that visits the same
@@ -392,6 +392,13 @@ def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
     ```
     In ascending order every block has a new maximum, and `tile-lazy-max` has to
     compute most blocks twice. In the other order the first maximum does.
+
+    A chain whose last loop masks one block at most, such as the one that the end
+    of the keys cuts, takes the other order, too, unless the scores fall with the
+    key or are the product times a constant. The masked loop is then over the
+    first visit alone, [lo, min(lo + 1, hi)), and `tile-overlap-products`, which
+    computes the first step before the loops, leaves none of it: one copy of the
+    step less, and fewer registers. Without that pass the order stays.
 
     A number of the row or head that the key's position is multiplied with counts
     as positive if it is no negative constant: the order is a matter of speed

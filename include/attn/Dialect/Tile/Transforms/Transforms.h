@@ -107,8 +107,9 @@ LogicalResult hideFaintKeys(RewriterBase &rewriter, KernelOp kernel,
                             std::string &reason);
 
 /// Visits the key blocks of a kernel from the last to the first where its
-/// scores grow with the key; fails, with the reason in `reason`, and changes
-/// nothing where they do not, or its loops have another form.
+/// scores grow with the key, or where the mask is of the last block alone;
+/// fails, with the reason in `reason`, and changes nothing where neither is so,
+/// or its loops have another form.
 LogicalResult reverseKeyBlocks(RewriterBase &rewriter, KernelOp kernel,
                                std::string &reason);
 
