@@ -128,6 +128,27 @@ PlanAttr plan::spareForProducer(PlanAttr plan, const RegisterNeed &need) {
   return plan.withConsumerRegisters(registers);
 }
 
+PlanAttr plan::favorConsumer(PlanAttr plan, int64_t producerLive) {
+  constexpr int64_t registers = 240;
+  // Producers in which 53 numbers live keep enough of them in uniform
+  // registers; with 67 they spilled hundreds of bytes.
+  constexpr int64_t mostOfProducer = 56;
+  bool isFree =
+      plan.getTarget() == TargetKind::SM90A && plan.getBlocksPerSm() == 1 &&
+      plan.getConsumerRegisters() == 0 && producerLive <= mostOfProducer &&
+      shareRegisters(plan.getWarps()).consumer < registers &&
+      findShareFault(plan.getWarps(), registers).empty();
+  return isFree ? plan.withConsumerRegisters(registers) : nullptr;
+}
+
+/// About how many registers live with `tiles`.
+static int64_t countLive(const plan::Workload &workload,
+                         const plan::Tiles &tiles, const plan::Tiles &spilling,
+                         const plan::RegisterNeed &need) {
+  return need.live + countTileRegisters(workload, tiles) -
+         countTileRegisters(workload, spilling);
+}
+
 /// Gives what `spilling` lacked to a plan with fewer or other tiles; false if
 /// there is not enough.
 static bool share(const plan::Workload &workload, RankedPlan &candidate,
@@ -135,10 +156,12 @@ static bool share(const plan::Workload &workload, RankedPlan &candidate,
   // Of uniform values the producer has some in other registers.
   constexpr int64_t uniformRegisters = 30;
   plan::Tiles &tiles = candidate.tiles;
-  int64_t live = need.live + countTileRegisters(workload, tiles) -
-                 countTileRegisters(workload, spilling);
+  int64_t live = countLive(workload, tiles, spilling, need);
   int64_t limit = candidate.limit;
-  if (need.producerLive > need.producerLimit) {
+  // The last plan may have left its producer less than usual.
+  int64_t usual =
+      shareRegisters(tiles.warps, /*consumer=*/0, tiles.blocksPerSM).producer;
+  if (need.producerLive > std::max(need.producerLimit, usual)) {
     tiles.consumerRegisters = chooseConsumerRegisters(
         tiles.warps, tiles.blocksPerSM, live, need.producerLive);
     RoleRegisters registers =
@@ -233,9 +256,17 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
   const std::optional<RankedPlan> &taken = best ? best : most;
   if (!taken)
     return nullptr;
-  return taken->plan.withScheduler(plan.getScheduler())
-      .withSplitKeys(plan.getSplitKeys())
-      .withPackedHeads(plan.getPackedHeads())
-      .withScores(plan.getScores())
-      .withPasses(plan.getPasses());
+  PlanAttr next = taken->plan.withScheduler(plan.getScheduler())
+                      .withSplitKeys(plan.getSplitKeys())
+                      .withPackedHeads(plan.getPackedHeads())
+                      .withScores(plan.getScores())
+                      .withPasses(plan.getPasses());
+  // What would be tried with more registers next has them at once.
+  if (!workload.isBackward && shortage.need &&
+      shortage.need->producerLimit != 0 &&
+      countLive(workload, taken->tiles, last.tiles, *shortage.need) >
+          taken->limit)
+    if (PlanAttr favored = favorConsumer(next, shortage.need->producerLive))
+      return favored;
+  return next;
 }

@@ -2,19 +2,19 @@
 // RUN: rm -f %t.*
 // RUN: env COUNT=%t.fewer SPILLS="0" ENTRY=attention attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=FEWER
 // RUN: wc -l < %t.fewer | FileCheck %s --check-prefix=ONE
-// FEWER: remark: plan #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2> spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2> is taken, which spills nothing
+// FEWER: remark: plan #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2> spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2, consumer_registers = 240> is taken, which spills nothing
 
 // With wide heads no plan with one slot for keys follows, either.
 // RUN: env COUNT=%t.all SPILLS="176 0" ENTRY=attention attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=ALL
 // RUN: wc -l < %t.all | FileCheck %s --check-prefix=ONE
-// ALL: remark: plan {{.*}} spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2> is taken, which spills 176 bytes
+// ALL: remark: plan {{.*}} spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2, consumer_registers = 240> is taken, which spills 176 bytes
 // ONE: {{^1$}}
 
 // After three warpgroups 64 keys come first, whatever is estimated for them: mostly
 // they spill nothing.
 // RUN: sed s/256xf16/96xf16/ %s > %t.three.mlir
 // RUN: env COUNT=%t.next SPILLS="0" ENTRY=attention attn-compile %t.three.mlir --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=THREE
-// THREE: block_q = 192, {{.*}}, warps = 12, {{.*}} spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2> is taken, which spills nothing
+// THREE: block_q = 192, {{.*}}, warps = 12, {{.*}} spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2, consumer_registers = 240> is taken, which spills nothing
 
 !t = tensor<?x?x?x256xf16>
 !l = tensor<?x?x?xf32>

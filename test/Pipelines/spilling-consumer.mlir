@@ -1,15 +1,15 @@
 // Where a consumer with fewer registers than it can have spills little, the tiles
-// stay and it gets these.
+// stay and it gets these: 8 registers more for up to 32 bytes.
 // RUN: rm -f %t.*
-// RUN: env COUNT=%t.little SPILLS="76 0" ENTRY=biased attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=LITTLE --implicit-check-not=warning
+// RUN: env COUNT=%t.little SPILLS="32 0" ENTRY=biased attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=LITTLE --implicit-check-not=warning
 // RUN: wc -l < %t.little | FileCheck %s --check-prefix=TWO
-// LITTLE: remark: plan #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2> spills 76 bytes; #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2, consumer_registers = 240> is taken, which spills nothing
+// LITTLE: remark: plan #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2> spills 32 bytes; #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2, consumer_registers = 240> is taken, which spills nothing
 // TWO: {{^2$}}
 
 // With all of them it gets smaller tiles, as where it spills much.
-// RUN: env COUNT=%t.still SPILLS="76 40 0" ENTRY=biased attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=SMALLER --implicit-check-not=warning
+// RUN: env COUNT=%t.still SPILLS="32 8 0" ENTRY=biased attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=SMALLER --implicit-check-not=warning
 // RUN: wc -l < %t.still | FileCheck %s --check-prefix=THREE
-// RUN: env COUNT=%t.much SPILLS="200 0" ENTRY=biased attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=SMALLER --implicit-check-not=warning
+// RUN: env COUNT=%t.much SPILLS="36 0" ENTRY=biased attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=SMALLER --implicit-check-not=warning
 // RUN: wc -l < %t.much | FileCheck %s --check-prefix=TWO
 // SMALLER: remark: plan #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2> spills {{.*}} block_k = 32, {{.*}} is taken, which spills nothing
 // THREE: {{^3$}}

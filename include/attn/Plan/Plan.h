@@ -99,6 +99,11 @@ inline constexpr int64_t registersMadeAgain = 20;
 /// lacks none, or not it alone.
 PlanAttr spareForProducer(PlanAttr plan, const RegisterNeed &need);
 
+/// A plan for sm_90a with 240 registers for its consumer; null where another
+/// number was asked for, or a producer in which so many numbers live lacks what
+/// these take.
+PlanAttr favorConsumer(PlanAttr plan, int64_t producerLive);
+
 /// The legal plan with the lowest estimate that leaves at least so many
 /// registers per thread more than `plan` does, and more than `spilling`, the
 /// last one that was tried, or as many with fewer stages, and where what that
