@@ -261,7 +261,9 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
                       .withPackedHeads(plan.getPackedHeads())
                       .withScores(plan.getScores())
                       .withPasses(plan.getPasses());
-  // What would be tried with more registers next has them at once.
+  // What would be tried with more registers next has them at once. (11 random
+  // programs that need none were 0.98 to 1.04 times as fast with them on an
+  // H200.)
   if (!workload.isBackward && shortage.need &&
       shortage.need->producerLimit != 0 &&
       countLive(workload, taken->tiles, last.tiles, *shortage.need) >
