@@ -71,16 +71,23 @@ Compilation::measureNeed(const plan::PlanCase &entry) {
 /// for each above 24. Of consumers of 600 programs two that had 55 and 59 did
 /// not; of more than 10,000 instructions, which take ptxas a second and longer,
 /// all did that had 45 and more, and of three warpgroups all 5 of 37 that had
-/// 55 and more.
-static int64_t estimateBytes(const plan::RegisterNeed &need) {
+/// 55 and more. With other plans of 17,500 instructions together, which take
+/// longest of all, the three that had 21 and more spilled.
+static int64_t estimateBytes(const plan::RegisterNeed &need,
+                             int64_t instructionsOfAll) {
   constexpr int64_t mostMore = 60, mostOfLong = 50, longCode = 10000;
   constexpr int64_t mostOfThree = 52, registersOfThree = 160;
+  constexpr int64_t mostOfThreeInLong = 20, longCodeOfAll = 17500;
   constexpr int64_t needless = 24, bytesPerRegister = 8;
   bool hasRoles = need.producerLimit != 0;
-  int64_t most = hasRoles && need.instructions > longCode     ? mostOfLong
-                 : hasRoles && need.limit == registersOfThree ? mostOfThree
-                                                              : mostMore;
-  return need.more() > most ? (need.more() - needless) * bytesPerRegister : 0;
+  bool isThree = hasRoles && need.limit == registersOfThree;
+  int64_t most = hasRoles && need.instructions > longCode ? mostOfLong
+                 : !isThree                               ? mostMore
+                 : instructionsOfAll > longCodeOfAll      ? mostOfThreeInLong
+                                                          : mostOfThree;
+  if (need.more() <= most)
+    return 0;
+  return std::max<int64_t>(need.more() - needless, 1) * bytesPerRegister;
 }
 
 /// Whether the assembler need not run to know that a plan was not to be picked.
@@ -94,9 +101,12 @@ bool Compilation::estimateSpills() {
   for (const plan::PlanCase &entry : plans)
     if (std::optional<plan::RegisterNeed> need = measureNeed(entry))
       needs[print(entry.plan)] = *need;
+  int64_t instructions = 0;
+  for (const auto &[plan, need] : needs)
+    instructions += need.instructions;
   // One plan that spills is enough for a search.
   for (const auto &[plan, need] : needs)
-    if (int64_t bytes = estimateBytes(need))
+    if (int64_t bytes = estimateBytes(need, instructions))
       estimates[plan] = bytes;
   return !estimates.empty();
 }

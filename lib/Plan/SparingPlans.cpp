@@ -117,9 +117,15 @@ static int64_t chooseConsumerRegisters(int64_t warps, int64_t blocksPerSM,
   return registers == usual ? 0 : registers;
 }
 
+/// With so many numbers alive or fewer a producer does with the fewest
+/// registers: it has enough of them in uniform ones. One with 53 did; with 67
+/// three spilled hundreds of bytes.
+static constexpr int64_t usualOfProducer = 56;
+
 PlanAttr plan::spareForProducer(PlanAttr plan, const RegisterNeed &need) {
   constexpr int64_t unsure = 4;
-  if (need.more() > 0 || need.producerLive <= need.producerLimit + unsure)
+  if (need.more() > 0 || need.producerLive <= usualOfProducer ||
+      need.producerLive <= need.producerLimit + unsure)
     return nullptr;
   int64_t registers = chooseConsumerRegisters(
       plan.getWarps(), plan.getBlocksPerSm(), need.live, need.producerLive);
@@ -130,12 +136,9 @@ PlanAttr plan::spareForProducer(PlanAttr plan, const RegisterNeed &need) {
 
 PlanAttr plan::favorConsumer(PlanAttr plan, int64_t producerLive) {
   constexpr int64_t registers = 240;
-  // Producers in which 53 numbers live keep enough of them in uniform
-  // registers; with 67 they spilled hundreds of bytes.
-  constexpr int64_t mostOfProducer = 56;
   bool isFree =
       plan.getTarget() == TargetKind::SM90A && plan.getBlocksPerSm() == 1 &&
-      plan.getConsumerRegisters() == 0 && producerLive <= mostOfProducer &&
+      plan.getConsumerRegisters() == 0 && producerLive <= usualOfProducer &&
       shareRegisters(plan.getWarps()).consumer < registers &&
       findShareFault(plan.getWarps(), registers).empty();
   return isFree ? plan.withConsumerRegisters(registers) : nullptr;

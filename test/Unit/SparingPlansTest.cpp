@@ -39,7 +39,7 @@ protected:
 // The tiles stay; the producer gets what lives in it, and a little more.
 TEST_F(SparingPlans, ForTheProducer) {
   PlanAttr plan = make(TargetKind::SM90A, {128, 64, 8, 4});
-  EXPECT_EQ(plan::spareForProducer(plan, {200, 232, 56, 40}),
+  EXPECT_EQ(plan::spareForProducer(plan, {200, 232, 58, 40}),
             plan.withConsumerRegisters(216));
   EXPECT_EQ(plan::spareForProducer(plan, {200, 232, 70, 40}),
             plan.withConsumerRegisters(208));
@@ -49,10 +49,40 @@ TEST_F(SparingPlans, ForTheProducer) {
 TEST_F(SparingPlans, NothingToSpare) {
   PlanAttr plan = make(TargetKind::SM90A, {128, 64, 8, 4});
   EXPECT_FALSE(plan::spareForProducer(plan, {233, 232, 56, 40}));
-  EXPECT_FALSE(plan::spareForProducer(plan, {200, 232, 44, 40}));
+  EXPECT_FALSE(plan::spareForProducer(plan, {200, 232, 56, 40}));
   EXPECT_FALSE(plan::spareForProducer(plan, {200, 216, 70, 72}));
   EXPECT_EQ(plan::spareForProducer(plan, {220, 232, 80, 40}),
             plan.withConsumerRegisters(216));
+}
+
+// All registers for the consumer, unless the producer needs them, somebody
+// wants another number, or three groups have no more anyway.
+TEST_F(SparingPlans, ForTheConsumer) {
+  PlanAttr plan = make(TargetKind::SM90A, {128, 64, 8, 4});
+  PlanAttr favored = plan.withConsumerRegisters(240);
+  EXPECT_EQ(plan::favorConsumer(plan, 56), favored);
+  EXPECT_FALSE(plan::favorConsumer(plan, 57));
+  EXPECT_FALSE(plan::favorConsumer(plan.withConsumerRegisters(216), 30));
+  EXPECT_FALSE(plan::favorConsumer(plan.withBlocksPerSM(2), 30));
+  EXPECT_FALSE(
+      plan::favorConsumer(make(TargetKind::SM90A, {192, 64, 12, 4}), 30));
+  EXPECT_FALSE(plan::favorConsumer(make(TargetKind::SM80, {128, 64, 4, 2}), 0));
+}
+
+// What the next tiles are known to lack they get at once; a producer that had
+// less than usual the last time gets what is usual.
+TEST_F(SparingPlans, RegistersOfTheNextTiles) {
+  PlanAttr plan = make(TargetKind::SM90A, {128, 128, 8, 2});
+  PlanAttr next =
+      plan::pickSparing(workload(80), plan, plan, {9, {{310, 232, 30, 40}}});
+  EXPECT_EQ(next.getBlockK(), 64);
+  EXPECT_EQ(next.getConsumerRegisters(), 240);
+  next = plan::pickSparing(workload(80), plan, plan, {9, {{310, 232, 60, 40}}});
+  EXPECT_NE(next.getConsumerRegisters(), 240);
+  next = plan::pickSparing(workload(80), plan, plan.withConsumerRegisters(240),
+                           {9, {{250, 240, 38, 24}}});
+  EXPECT_EQ(next.getBlockK(), 64);
+  EXPECT_EQ(next.getConsumerRegisters(), 0);
 }
 
 // A producer has 120 at most: what it cannot have the consumer keeps.
