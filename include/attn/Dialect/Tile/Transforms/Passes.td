@@ -493,7 +493,8 @@ def TileOverlapProducts : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> 
     ```
     The two products of a step do not depend on each other. No number changes:
     the same operations happen to it in the same order. A chain of loops (from
-    `tile-peel-masks`) stays a chain. The key block may be any function of the
+    `tile-peel-masks`) stays a chain; of a first loop over one block, which the
+    first step does, nothing is left. The key block may be any function of the
     induction variable, of arithmetic and reads of memory.
   }];
   let dependentDialects = [
