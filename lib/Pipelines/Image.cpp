@@ -71,8 +71,8 @@ Compilation::measureNeed(const plan::PlanCase &entry) {
 /// for each above 24. Of consumers of 600 programs two that had 55 and 59 did
 /// not; of more than 10,000 instructions, which take ptxas a second and longer,
 /// all did that had 45 and more, and of three warpgroups all 5 of 37 that had
-/// 55 and more. With other plans of 17,500 instructions together, which take
-/// longest of all, the three that had 21 and more spilled.
+/// 55 and more. Where all plans together have more than 17,500 instructions,
+/// which take longest of all, the three that had 21 and more spilled.
 static int64_t estimateBytes(const plan::RegisterNeed &need,
                              int64_t instructionsOfAll) {
   constexpr int64_t mostMore = 60, mostOfLong = 50, longCode = 10000;

@@ -184,9 +184,10 @@ static PlanAttr favorConsumer(PlanAttr plan, const plan::RegisterNeed &need,
                               int64_t bytes, bool mayLackMore) {
   // Of random programs those that spilled up to 12 bytes with 8 registers less
   // spilled none with these, one with 60 bytes still 40.
-  constexpr int64_t bytesOfRegister = 4;
+  constexpr int64_t bytesOfRegister = 4, fewBytes = 128;
   PlanAttr favored = plan::favorConsumer(plan, need.producerLive);
-  if (!favored || need.limit >= favored.getConsumerRegisters())
+  if (!favored || need.producerLimit == 0 || bytes > fewBytes ||
+      need.limit >= favored.getConsumerRegisters())
     return nullptr;
   int64_t registers = favored.getConsumerRegisters();
   bool isFew = need.live <= registers + plan::registersMadeAgain &&

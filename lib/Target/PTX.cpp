@@ -84,10 +84,10 @@ createMachine(gpu::GPUModuleOp kernels) {
 }
 
 namespace {
-/// Leaves passes of the back end out: a third of its time. Numbers of values
-/// that the optimizer has numbered already find nothing: of 52 programs for
-/// both targets 44 had the same PTX but for names of registers, the others a
-/// few branches less or more.
+/// Leaves passes of the back end out. Strength reduction takes a fourth of its
+/// time; a second numbering of values 13 of 216 ms from a program to PTX, and
+/// it finds next to nothing: of 26 programs for sm_90a 18 had the same opcodes
+/// and labels without it, the others a few labels less or more.
 class NoRepetition : public llvm::OptPassGate {
 public:
   bool shouldRunPass(StringRef name, StringRef) const override {

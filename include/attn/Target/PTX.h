@@ -44,8 +44,8 @@ public:
   /// All kernels in one module.
   std::string print() const;
   /// The PTX text. Once: it takes the IR. `reducesStrength`: multiples of a
-  /// number that are added are made of each other, which takes LLVM a while;
-  /// always, where warps multiply.
+  /// number that are added are made of each other, and values are numbered once
+  /// more, which takes LLVM a while; always, where warps multiply.
   FailureOr<std::string> emitPTX(unsigned threads, bool reducesStrength);
 
 private:

@@ -22,10 +22,10 @@ scf::ForOp addMirroredLoop(RewriterBase &rewriter, scf::ForOp loop,
                            Value lowerBound, Value upperBound, Value first,
                            Value last, ValueRange state);
 
-/// Where the last loop of `chain` masks one block at most, and the one before
-/// it none, the blocks are visited from the last to the first, so that the
-/// masked loop is over the first visit alone. False where that is not so;
-/// nothing changes then.
+/// Where the last loop of `chain` masks one block at most and the others none,
+/// lets them visit the blocks from the last to the first, so that the masked
+/// loop is over the first visit alone. False, and nothing changes, where that
+/// is not so, or where the scores fall with the key.
 bool bringCutBlockFirst(RewriterBase &rewriter, const BlockLoops &chain);
 
 /// True if `loop` is over one block or none.

@@ -398,7 +398,7 @@ def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
     key or are the product times a constant. The masked loop is then over the
     first visit alone, [lo, min(lo + 1, hi)), and `tile-overlap-products`, which
     computes the first step before the loops, leaves none of it: one copy of the
-    step less, and fewer registers. Without that pass the order stays.
+    step less. Without that pass the order stays.
 
     A number of the row or head that the key's position is multiplied with counts
     as positive if it is no negative constant: the order is a matter of speed
