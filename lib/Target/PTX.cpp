@@ -232,100 +232,115 @@ static void markConvergent(llvm::Module &module) {
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// In which part each kernel goes: one of its own if it is a large part of the
-/// module, else the last one. The largest is first: threads here and in ptxas
-/// take them in order, and none shall begin with it when the others are done.
-static llvm::StringMap<size_t> assignParts(const llvm::Module &module,
-                                           size_t &numParts) {
+using FunctionNames = SmallVector<StringRef>;
+
+/// The kernels of each part: one of its own for each that is a large part of
+/// the module, the last one for the others. The largest is first: threads here
+/// and in ptxas take them in order, and none shall begin with it when the
+/// others are done. Nothing: all kernels stay together.
+static SmallVector<FunctionNames> chooseParts(gpu::GPUModuleOp kernels) {
   constexpr unsigned large = 8; // an eighth of all
-  llvm::StringMap<size_t> parts;
-  // A constant that two parts define would be there twice.
-  bool isShared = llvm::any_of(module.globals(), [](const auto &global) {
-    return !global.isDeclaration();
-  });
-  unsigned all = module.getInstructionCount();
-  bool hasSmall = false;
-  SmallVector<std::pair<unsigned, StringRef>> ownParts;
-  for (const llvm::Function &function : module) {
-    if (function.isDeclaration())
+  // A constant that two parts define would be there twice, and a function that
+  // others call is not taken from them.
+  bool isShared =
+      llvm::any_of(kernels.getOps<LLVM::GlobalOp>(), [](LLVM::GlobalOp global) {
+        return global.getValueOrNull() || global.getInitializerBlock();
+      });
+  SmallVector<std::pair<unsigned, StringRef>> counts;
+  unsigned all = 0;
+  for (auto function : kernels.getOps<LLVM::LLVMFuncOp>()) {
+    if (function.isExternal())
       continue;
-    unsigned count = function.getInstructionCount();
-    if (count * large >= all && !isShared)
-      ownParts.emplace_back(count, function.getName());
-    else
-      hasSmall = true;
+    unsigned count = 0;
+    function.walk([&](Operation *op) {
+      ++count;
+      FlatSymbolRefAttr used;
+      if (auto call = dyn_cast<LLVM::CallOp>(op))
+        used = call.getCalleeAttr();
+      else if (auto address = dyn_cast<LLVM::AddressOfOp>(op))
+        used = address.getGlobalNameAttr();
+      if (used)
+        if (auto other = kernels.lookupSymbol<LLVM::LLVMFuncOp>(used))
+          isShared |= !other.isExternal();
+    });
+    counts.emplace_back(count, function.getName());
+    all += count;
   }
   llvm::stable_sort(
-      ownParts, [](const auto &a, const auto &b) { return a.first > b.first; });
-  for (auto [number, part] : llvm::enumerate(ownParts))
-    parts[part.second] = number;
-  size_t numLarge = ownParts.size();
-  numParts = numLarge + hasSmall;
-  // A function that others call is not taken from them.
-  for (const llvm::Function &function : module)
-    if (!function.isDeclaration() && !function.use_empty())
-      numParts = 1;
-  if (numLarge <= 1)
-    numParts = 1;
-  for (const llvm::Function &function : module)
-    if (!function.isDeclaration())
-      parts.try_emplace(function.getName(), numLarge);
+      counts, [](const auto &a, const auto &b) { return a.first > b.first; });
+  SmallVector<FunctionNames> parts;
+  for (auto [count, name] : counts)
+    if (count * large >= all)
+      parts.push_back({name});
+  if (parts.size() <= 1 || isShared)
+    return {};
+  size_t numLarge = parts.size();
+  if (numLarge < counts.size())
+    parts.emplace_back();
+  for (auto [count, name] : llvm::drop_begin(counts, numLarge))
+    parts.back().push_back(name);
   return parts;
 }
 
-/// Reads the functions of a part.
-static std::unique_ptr<llvm::Module>
-readPart(StringRef bitcode, llvm::LLVMContext &context,
-         llvm::function_ref<bool(StringRef)> isWanted) {
-  llvm::MemoryBufferRef buffer(bitcode, "kernels");
-  std::unique_ptr<llvm::Module> module =
-      llvm::cantFail(llvm::getLazyBitcodeModule(buffer, context));
-  for (llvm::Function &function : *module)
-    if (!function.isDeclaration() && !isWanted(function.getName()))
-      function.deleteBody();
-  llvm::cantFail(module->materializeAll());
+/// As LLVM IR. The pipeline has verified the module.
+static std::unique_ptr<llvm::Module> translateAll(gpu::GPUModuleOp kernels,
+                                                  llvm::LLVMContext &context) {
+  return translateModuleToLLVMIR(kernels, context, kernels.getName(),
+                                 /*disableVerification=*/true);
+}
+
+/// Some of the kernels as LLVM IR, with all that is no kernel. Meanwhile they
+/// are in a module of their own.
+static std::unique_ptr<llvm::Module> translatePart(gpu::GPUModuleOp kernels,
+                                                   const FunctionNames &names,
+                                                   llvm::LLVMContext &context) {
+  OwningOpRef<gpu::GPUModuleOp> part(
+      cast<gpu::GPUModuleOp>(kernels->cloneWithoutRegions()));
+  Block &body = part->getBodyRegion().emplaceBlock();
+  OpBuilder builder = OpBuilder::atBlockEnd(&body);
+  for (Operation &op : *kernels.getBody())
+    if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+        !function || function.isExternal())
+      builder.clone(op);
+  SmallVector<std::pair<Operation *, Operation *>> places;
+  for (StringRef name : names) {
+    Operation *function = kernels.lookupSymbol(name);
+    places.emplace_back(function, function->getNextNode());
+    function->moveBefore(&body, body.end());
+  }
+  std::unique_ptr<llvm::Module> module = translateAll(*part, context);
+  for (auto [function, next] : llvm::reverse(places))
+    function->moveBefore(kernels.getBody(),
+                         next ? next->getIterator() : kernels.getBody()->end());
   return module;
 }
 
 FailureOr<KernelCode> KernelCode::translate(gpu::GPUModuleOp kernels,
                                             unsigned threads) {
   KernelCode code(kernels);
-  Part whole;
-  FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
-      createMachine(kernels);
-  if (failed(machine))
-    return failure();
-  whole.machine = std::move(*machine);
   markGridConstants(kernels);
-  whole.module =
-      translateModuleToLLVMIR(kernels, *whole.context, kernels.getName());
-  if (!whole.module)
-    return kernels.emitOpError("cannot be translated to LLVM IR");
-  whole.module->setTargetTriple(whole.machine->getTargetTriple());
-  whole.module->setDataLayout(whole.machine->createDataLayout());
-  if (failed(checkComplete(kernels, *whole.module)))
-    return failure();
-  markConvergent(*whole.module);
-
-  size_t numParts;
-  llvm::StringMap<size_t> assigned = assignParts(*whole.module, numParts);
-  SmallVector<char, 0> bitcode;
-  if (numParts > 1) {
-    llvm::raw_svector_ostream stream(bitcode);
-    llvm::WriteBitcodeToFile(*whole.module, stream);
-    code.parts.resize(numParts);
-    for (Part &part : code.parts)
-      part.machine = std::move(*createMachine(kernels));
-  } else {
-    code.parts.push_back(std::move(whole));
+  SmallVector<FunctionNames> chosen = chooseParts(kernels);
+  code.parts.resize(std::max<size_t>(chosen.size(), 1));
+  for (auto [number, part] : llvm::enumerate(code.parts)) {
+    FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
+        createMachine(kernels);
+    if (failed(machine))
+      return failure();
+    part.machine = std::move(*machine);
+    part.module = chosen.empty()
+                      ? translateAll(kernels, *part.context)
+                      : translatePart(kernels, chosen[number], *part.context);
+    if (!part.module)
+      return kernels.emitOpError("cannot be translated to LLVM IR");
+    part.module->setTargetTriple(part.machine->getTargetTriple());
+    part.module->setDataLayout(part.machine->createDataLayout());
+    if (failed(checkComplete(kernels, *part.module)))
+      return failure();
+    markConvergent(*part.module);
   }
   unsigned level = targetOf(kernels).getO();
-  runJobs(numParts, threads, [&](size_t number) {
+  runJobs(code.parts.size(), threads, [&](size_t number) {
     Part &part = code.parts[number];
-    if (!part.module)
-      part.module = readPart(
-          StringRef(bitcode.data(), bitcode.size()), *part.context,
-          [&](StringRef name) { return assigned.lookup(name) == number; });
     optimize(*part.module, *part.machine, level);
     rewriteNegatedExtremes(*part.module);
   });
@@ -358,8 +373,10 @@ std::string KernelCode::print() const {
     SmallVector<char, 0> bitcode;
     llvm::raw_svector_ostream stream(bitcode);
     llvm::WriteBitcodeToFile(*part.module, stream);
-    linker.linkInModule(readPart(StringRef(bitcode.data(), bitcode.size()),
-                                 context, [](StringRef) { return true; }));
+    llvm::MemoryBufferRef buffer(StringRef(bitcode.data(), bitcode.size()),
+                                 "kernels");
+    linker.linkInModule(
+        llvm::cantFail(llvm::parseBitcodeFile(buffer, context)));
   }
   std::string text;
   llvm::raw_string_ostream stream(text);
